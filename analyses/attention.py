@@ -98,9 +98,9 @@ def _checked(weights: np.ndarray) -> np.ndarray:
 def word_numbers(pieces: Sequence[str]) -> list[int]:
     """The number (from 0) of the word that each piece belongs to: ▁ begins a word, <s> and </s> are words."""
     numbers = [0] * len(pieces)
-    for place, (before, piece) in enumerate(pairwise(pieces), start=1):
+    for position, (before, piece) in enumerate(pairwise(pieces), start=1):
         begins = piece.startswith(SPACE) or piece == END or before == START
-        numbers[place] = numbers[place - 1] + begins
+        numbers[position] = numbers[position - 1] + begins
     return numbers
 
 
@@ -132,5 +132,5 @@ def without_end(
     weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]
 ) -> tuple[np.ndarray, list[str], list[str]]:
     """The map, queries and keys without </s>, which is not part of an alignment."""
-    down, across = ([place for place, token in enumerate(side) if token != END] for side in (queries, keys))
+    down, across = ([position for position, token in enumerate(side) if token != END] for side in (queries, keys))
     return np.asarray(weights)[np.ix_(down, across)], [queries[i] for i in down], [keys[i] for i in across]

@@ -150,9 +150,9 @@ def _by_prefix(nodes: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
 
 
 def _only(nodes: pd.DataFrame, other: Mapping[Hashable, Any]) -> pd.DataFrame:
-    chosen = nodes[[prefix not in other for prefix in nodes.prefix]].reset_index(drop=True)
-    chosen = chosen[["prefix", "word", "step", "score", "fate"]]
-    return chosen.assign(prefix=[prefix[:-1] for prefix in chosen.prefix])
+    rows = nodes[[prefix not in other for prefix in nodes.prefix]].reset_index(drop=True)
+    rows = rows[["prefix", "word", "step", "score", "fate"]]
+    return rows.assign(prefix=[prefix[:-1] for prefix in rows.prefix])
 
 
 def _divergence(path_a: Prefix, path_b: Prefix) -> int | None:

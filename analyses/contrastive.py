@@ -187,9 +187,9 @@ def from_truth(
     """
     from analyses.pronouns import variants
 
-    made = variants([line.split() for line in references], truths)
+    variant_table = variants([line.split() for line in references], truths)
     items = []
-    for _, rows in made.groupby(["sentence", "target"], sort=False):
+    for _, rows in variant_table.groupby(["sentence", "target"], sort=False):
         (right,) = rows[rows["correct"]].to_dict("records")
         wrong = tuple(" ".join(tokens) for tokens in rows.loc[~rows["correct"], "tokens"])
         number, distance = int(right["sentence"]), int(right["distance"])

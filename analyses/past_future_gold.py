@@ -70,15 +70,15 @@ class _Ranked:
 
     def __init__(self, scores: np.ndarray, positive: np.ndarray) -> None:
         values, ranks = np.unique(scores.astype(np.float64), return_inverse=True)
-        self._places = np.flatnonzero(positive), np.flatnonzero(~positive)
-        self._ranks = tuple(ranks[places] for places in self._places)
+        self._positions = np.flatnonzero(positive), np.flatnonzero(~positive)
+        self._ranks = tuple(ranks[positions] for positions in self._positions)
         self._size = len(values)
 
     def area(self, weights: np.ndarray) -> float:
         """The share of correctly ordered pairs, ties count half; weights [n]."""
         of_positive, of_negative = (
-            np.bincount(ranks, weights[places], self._size)
-            for ranks, places in zip(self._ranks, self._places, strict=True)
+            np.bincount(ranks, weights[positions], self._size)
+            for ranks, positions in zip(self._ranks, self._positions, strict=True)
         )
         pairs = of_positive.sum() * of_negative.sum()
         below = np.cumsum(of_negative) - of_negative / 2

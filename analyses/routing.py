@@ -140,22 +140,22 @@ def measures(spreads: Spread, samples: int = 1000, seed: int = DEFAULT_SEED) -> 
         )
 
     values, drawn = _resampled(by_layer.reshape(sentences, -1), spreads.positions, samples, seed)
-    for place in range(iterations * (layers + 1)):
-        at = place // (layers + 1) + 1, place % (layers + 1)
-        add("entropy", *at, values[place], drawn[:, place])
-        add("effective", *at, np.exp(values[place]), np.exp(drawn[:, place]))
-        add("entropy_as_printed", *at, -values[place] / spreads.capsules, -drawn[:, place] / spreads.capsules)
+    for column in range(iterations * (layers + 1)):
+        row_key = column // (layers + 1) + 1, column % (layers + 1)
+        add("entropy", *row_key, values[column], drawn[:, column])
+        add("effective", *row_key, np.exp(values[column]), np.exp(drawn[:, column]))
+        add("entropy_as_printed", *row_key, -values[column] / spreads.capsules, -drawn[:, column] / spreads.capsules)
     values, drawn = _resampled(spreads.diversity, spreads.positions, samples, seed)
-    for place in range(iterations):
-        add("diversity", place + 1, 0, values[place], drawn[:, place])
-        add("diversity_as_printed", place + 1, 0, 1 - values[place], 1 - drawn[:, place])
+    for column in range(iterations):
+        add("diversity", column + 1, 0, values[column], drawn[:, column])
+        add("diversity_as_printed", column + 1, 0, 1 - values[column], 1 - drawn[:, column])
     values, drawn = _resampled(spreads.dead, np.ones(sentences), samples, seed)
-    for place in range(iterations):
-        add("dead", place + 1, 0, values[place], drawn[:, place])
+    for column in range(iterations):
+        add("dead", column + 1, 0, values[column], drawn[:, column])
     if not np.isnan(spreads.activations).any():
         values, drawn = _resampled(spreads.activations, spreads.positions, samples, seed)
-        for place, name in enumerate(("activation_low", "activation_high")):
-            add(name, iterations, 0, values[place], drawn[:, place])
+        for column, name in enumerate(("activation_low", "activation_high")):
+            add(name, iterations, 0, values[column], drawn[:, column])
     return pd.DataFrame(rows)
 
 
@@ -196,8 +196,8 @@ def exchanged(generator: np.random.Generator, votes: np.ndarray) -> np.ndarray:
 
     Each output keeps its set of votes, but they no longer come from the same inputs as those of other outputs.
     """
-    places = np.broadcast_to(np.arange(votes.shape[1])[:, None], votes.shape[:3])
-    return np.take_along_axis(votes, generator.permuted(places, axis=1)[..., None], axis=1)
+    inputs = np.broadcast_to(np.arange(votes.shape[1])[:, None], votes.shape[:3])
+    return np.take_along_axis(votes, generator.permuted(inputs, axis=1)[..., None], axis=1)
 
 
 def _resampled(values: np.ndarray, weights: np.ndarray, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -154,8 +154,8 @@ def approximate_randomization(
     distances = []
     # One random word gives 32 booleans: blocks of a multiple of 32 trials draw the stream that one big call would.
     for rows in _blocks(trials, len(baseline), multiple=32):
-        chosen = generator.integers(2, size=(rows, len(baseline)), dtype=bool)
-        moved = chosen.astype(np.float64) @ advantage
+        is_swapped = generator.integers(2, size=(rows, len(baseline)), dtype=bool)
+        moved = is_swapped.astype(np.float64) @ advantage
         distances.append(np.abs(system.scores(system_sum + moved) - baseline.scores(baseline_sum - moved)))
     baseline_score, system_score = baseline.total, system.total
     p_value = exceeding_share(np.concatenate(distances), abs(baseline_score - system_score))

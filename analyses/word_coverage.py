@@ -37,14 +37,14 @@ class Forms:
 
     def learn(self, source: Words, target: Words, links: Iterable[Link]) -> None:
         """Add the gold links (source position, target position) of one sentence."""
-        joined = defaultdict(list)
+        words_of_target = defaultdict(list)
         for i, j in links:
             self.of[source[i]].add(target[j])
-            joined[j].append(source[i])
-        for j, words in joined.items():
-            for place, word in enumerate(words):
-                self.together[target[j]].update(frozenset((word, other)) for other in words[:place])
-        self.alone.update(word for j, word in enumerate(target) if j not in joined)
+            words_of_target[j].append(source[i])
+        for j, words in words_of_target.items():
+            for number, word in enumerate(words):
+                self.together[target[j]].update(frozenset((word, other)) for other in words[:number])
+        self.alone.update(word for j, word in enumerate(target) if j not in words_of_target)
 
     def instead_of(self, word: str) -> set[str]:
         """An unlinked target word and the words that may replace it, e.g. another article."""
@@ -72,7 +72,7 @@ def counted(source: Words, reference: Words, links: AbstractSet[Link], hypothesi
     times = Counter(i for i, _ in links)
     rows = sorted(times)
     candidates = {i: [j for j, word in enumerate(hypothesis) if word in forms.of[source[i]]] for i in rows}
-    translating = {j for places in candidates.values() for j in places}
+    translating = {j for positions in candidates.values() for j in positions}
     pairing = _Pairing(candidates, {i: source[i] for i in rows}, hypothesis, forms)
     paired = {i for i in rows if pairing.add(i)}
     paired |= {i for i in rows if i not in paired and pairing.add(i, sharing=True)}

@@ -234,8 +234,8 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
 
 def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> str:
     """The side, `source` or `target`, whose vocabulary in a run's folder differs from the given one; "" if none."""
-    for side, stored, given in zip(("source", "target"), vocabularies_of(folder), vocabularies, strict=True):
-        if stored.digest != given.digest:
+    for side, stored, own_vocabulary in zip(("source", "target"), vocabularies_of(folder), vocabularies, strict=True):
+        if stored.digest != own_vocabulary.digest:
             return side
     return ""
 

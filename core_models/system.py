@@ -224,8 +224,8 @@ class System(nn.Module):
         for prediction in [forced.main, *(p for p in forced.predictions if p.target == "word")]:
             head, head_bias = prediction.head(matrix, bias)
             vectors = prediction.vectors.flatten(0, 1)
-            chosen = word_logits(vectors, head, target.flatten(), head_bias)
-            values[prediction.name] = (chosen - log_partition(vectors, head, head_bias)).view(target.shape)
+            target_logits = word_logits(vectors, head, target.flatten(), head_bias)
+            values[prediction.name] = (target_logits - log_partition(vectors, head, head_bias)).view(target.shape)
         if mixing := [values[prediction.name] for prediction in forced.predictions if prediction.mixes]:
             values["decoder"] = values["main"]
             values["main"] = mixture([values["main"], *mixing])

@@ -37,28 +37,28 @@ def build(
         backbone: nn.Module = BACKBONES[config.backbone](config, source_words, target_words or source_words)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return System(config, backbone, _furnish(config, backbone.spec()))
+    return System(config, backbone, _build_mechanisms(config, backbone.spec()))
 
 
-def _furnish(config: ModelConfig, spec: BackboneSpec) -> dict[str, Mechanism]:
+def _build_mechanisms(config: ModelConfig, spec: BackboneSpec) -> dict[str, Mechanism]:
     """Build the mechanisms in order; raises ConfigError for incompatible ones."""
     plugged_in()
     built: dict[str, Mechanism] = {}
     for entry in config.mechanisms:
-        kind, given = next(iter(entry.items()))
+        kind, values = next(iter(entry.items()))
         if kind not in MECHANISMS:
             raise ConfigError(f"mechanisms: there is no {kind!r}; {nearest(kind, list(MECHANISMS))}")
-        options = options_of(kind, given or {})
+        options = options_of(kind, values or {})
         try:
             mechanism = MECHANISMS[kind](spec, options)  # type: ignore[arg-type]
         except ConfigError as error:
             raise ConfigError(f"{kind} on {config.backbone}: {error}") from None
-        _refuse(kind, mechanism, built, spec, config.backbone)
+        _check_compatible(kind, mechanism, built, spec, config.backbone)
         built[kind] = mechanism
     return built
 
 
-def _refuse(
+def _check_compatible(
     kind: str, mechanism: Mechanism, before: Mapping[str, Mechanism], spec: BackboneSpec, backbone: str
 ) -> None:
     lacking = [hook_point.name for hook_point in mechanism.hook_points if hook_point not in spec.hook_points]

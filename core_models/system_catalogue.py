@@ -66,8 +66,8 @@ def _recurrent(title: str, paper: str = "Zheng 2018, Table 2", **model: Any) -> 
 
 
 def _past_future(title: str, *layers: str, loss: bool = False, **options: Any) -> Entry:
-    chosen = {"layers": list(layers), **options, **({"losses": list(layers)} if loss else {})}
-    return _recurrent(title, mechanisms=[{"past_future_layers": chosen}])
+    layer_options = {"layers": list(layers), **options, **({"losses": list(layers)} if loss else {})}
+    return _recurrent(title, mechanisms=[{"past_future_layers": layer_options}])
 
 
 SYSTEMS: dict[str, Entry] = {

@@ -61,17 +61,17 @@ class _Beam:
         normalized = scores / penalty(position + 1, self.config)
         self._finish(position, scores, parents, normalized, finished)
         unfinished = torch.where(ends, IMPOSSIBLE, scores)
-        kept_score, kept = unfinished.topk(min(beam, unfinished.shape[1]), dim=-1)
+        kept_scores, kept_index = unfinished.topk(min(beam, unfinished.shape[1]), dim=-1)
         if self.record is not None:
             self.record.append(
-                (self.origin, scores, parents, words, normalized, finished, kept, kept_score > IMPOSSIBLE)
+                (self.origin, scores, parents, words, normalized, finished, kept_index, kept_scores > IMPOSSIBLE)
             )
-        self.live = kept_score
-        parents, words = parents.gather(1, kept), words.gather(1, kept)
-        width = kept.shape[1]
+        self.live = kept_scores
+        parents, words = parents.gather(1, kept_index), words.gather(1, kept_index)
+        width = kept_index.shape[1]
         self.words[self.origin, position, :width] = words
         self.parents[self.origin, position, :width] = parents
-        self.scores[self.origin, position, :width] = kept_score
+        self.scores[self.origin, position, :width] = kept_scores
         return parents, words, self._is_done(position)
 
     def _finish(self, position: int, score: Tensor, parent: Tensor, normalized: Tensor, finished: Tensor) -> None:
@@ -142,7 +142,7 @@ class _Beam:
         rows_of: list[list[int]] = [[-1] for _ in range(sentences)]  # the candidate row of each live beam
         totals_of: list[list[float]] = [[0.0] for _ in range(sentences)]
         for step, parts in enumerate(self.record):
-            origin, scores, parents, words, normalized, finished, kept, alive = (part.tolist() for part in parts)
+            origin, scores, parents, words, normalized, finished, kept_index, alive = (part.tolist() for part in parts)
             for row, sentence in enumerate(origin):
                 tree, base = trees[sentence], len(trees[sentence].word)
                 row_of_rank: dict[int, int] = {}
@@ -158,7 +158,7 @@ class _Beam:
                     tree.normalised.append(normalized[row][rank])
                     tree.rank.append(rank)
                     tree.fate.append("finished" if finished[row][rank] else "pruned")
-                live_ranks = [rank for rank, is_alive in zip(kept[row], alive[row], strict=True) if is_alive]
+                live_ranks = [rank for rank, is_alive in zip(kept_index[row], alive[row], strict=True) if is_alive]
                 for rank in live_ranks:
                     tree.fate[row_of_rank[rank]] = "kept"
                 rows_of[sentence] = [row_of_rank[rank] for rank in live_ranks]

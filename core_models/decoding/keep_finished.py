@@ -29,24 +29,24 @@ def search_with_stay(
     state = model.start(encoded)
     words = torch.full((sentences, 1), BOS, device=device)
     live = torch.zeros(sentences, 1, device=device, dtype=torch.float64)
-    over = torch.zeros(sentences, 1, device=device, dtype=torch.bool)
+    finished = torch.zeros(sentences, 1, device=device, dtype=torch.bool)
     history: list[tuple[list, list, list]] = []
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
         values = scores.log_probs()
-        closed = over | (position >= limits)[:, None]
+        closed = finished | (position >= limits)[:, None]
         values = values.masked_fill(closed[..., None], IMPOSSIBLE)
         forced = prefix[:, position] if prefix is not None and position < prefix.shape[1] else None
-        chosen, parents, options = candidates(Scores(values, True), live, forced, config.beam)
+        extended, parents, options = candidates(Scores(values, True), live, forced, config.beam)
         staying = torch.where(closed, live, IMPOSSIBLE)
-        offered = torch.cat([chosen, staying], dim=1)
-        live, index = offered.topk(min(config.beam, offered.shape[1] if position else chosen.shape[1]), dim=-1)
+        offered = torch.cat([extended, staying], dim=1)
+        live, index = offered.topk(min(config.beam, offered.shape[1] if position else extended.shape[1]), dim=-1)
         beams = torch.arange(staying.shape[1], device=device).expand_as(staying)
         parents = torch.cat([parents, beams], dim=1).gather(1, index)
         words = torch.cat([options, torch.full_like(beams, PAD)], dim=1).gather(1, index)
-        over = over.gather(1, parents) | (words == EOS)
+        finished = finished.gather(1, parents) | (words == EOS)
         history.append((words.tolist(), parents.tolist(), live.tolist()))
-        if bool((over | (position + 1 >= limits)[:, None] | (live == IMPOSSIBLE)).all()):
+        if bool((finished | (position + 1 >= limits)[:, None] | (live == IMPOSSIBLE)).all()):
             break
         state = state.select(None, parents)
     return [_stayed(row, history, config) for row in range(sentences)]

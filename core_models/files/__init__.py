@@ -1,1 +1,1 @@
-"""Files that appear whole or not at all, which files are ours, and the one door for reading those of runs."""
+"""Atomic files and folders, marks of our files, and checked reading of run files."""

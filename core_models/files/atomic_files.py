@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, also where two processes write one at the same moment. Knows no format.
+"""Atomic writing of files, also by several processes at once.
 
-A file is written under another name, `.NAME.part-*`, locked by who writes it, and takes its own when it is whole.
-What a process that was killed left of that kind goes when the file is written again.
+A file is written under a temporary name, `.NAME.part-*`, locked by its writer, and renamed when it is complete.
+Temporary files left by killed processes are removed when the file is written again.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if sys.platform != "win32":
 
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 _OF_THE_SYSTEM = ("/dev", "/proc", "/sys")
-_LONGEST = 100  # characters of the name that the other name begins with: file systems take some 255 bytes
+_LONGEST = 100  # characters of the name in the temporary name: file systems allow about 255 bytes
 
 
 @contextmanager
 def atomic_replace(path: Path) -> Iterator[Path]:
-    """A file beside `path` that takes its place when all went well, and vanishes when not.
+    """Yield a temporary file next to `path` that replaces it on success and is removed on failure.
 
-    Where `path` is a link, the link is replaced and what it points to stays: a link in somebody else's run may point to
-    any file of ours. Raises OSError for a place that the system keeps, such as /dev/stdout.
+    If `path` is a link, the link is replaced and its target is unchanged: a link in somebody else's run may point to
+    any file of ours. Raises OSError for system files such as /dev/stdout.
     """
     _check_place(path)
     _remove_abandoned(path)
@@ -38,24 +38,23 @@ def atomic_replace(path: Path) -> Iterator[Path]:
             os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-        if opened is not None:  # not before: whoever could lock it would take it for abandoned
+        if opened is not None:  # last, since an unlocked file looks abandoned
             os.close(opened)
 
 
 def _check_place(path: Path) -> None:
-    place = os.path.realpath(path.parent)
-    if any(place == root or place.startswith(f"{root}/") for root in _OF_THE_SYSTEM):
+    folder = os.path.realpath(path.parent)
+    if any(folder == root or folder.startswith(f"{root}/") for root in _OF_THE_SYSTEM):
         raise OSError(errno.EINVAL, "a device of the system, whose place no file can take", str(path))
 
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """What the disk says against writing `path`, of no file or of the one that is written instead, leaves as an
-    OSError that names `path`."""
+    """Convert disk errors that name no file, or the temporary file, to an OSError that names `path`."""
     try:
         yield
     except OSError as error:
-        # NumPy says how many bytes it could not write, and not why.
+        # NumPy's error has the number of bytes not written, and no reason.
         number = errno.ENOSPC if error.errno is None and " requested and " in str(error) else error.errno
         if number is None or not (_is_unfinished(error.filename) or (error.filename is None and number in _OF_DISKS)):
             raise
@@ -68,22 +67,22 @@ def _is_unfinished(path: object) -> bool:
 
 
 def _begun(path: Path) -> tuple[Path, int | None]:
-    """The new file, and as what it is open as long as it is locked."""
+    """Create the temporary file; returns its path and the locked file descriptor."""
     while True:
         unfinished = path.with_name(f"{_start(path)}{secrets.token_hex(8)}")
-        # With the permissions of any new file. Asking for the mask of a process changes it for its other threads too.
+        # With default permissions. Reading the process's umask would change it for other threads.
         opened = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-        if sys.platform == "win32":  # which moves no opened file, and where nothing is locked
+        if sys.platform == "win32":  # cannot move an open file; nothing is locked there
             os.close(opened)
             return unfinished, None
         _lock(opened)
-        if os.fstat(opened).st_nlink:  # else somebody took it for abandoned before it was locked
+        if os.fstat(opened).st_nlink:  # 0: another process removed it before it was locked
             return unfinished, opened
         os.close(opened)
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove what killed processes left beside `path`: nobody has it locked."""
+    """Remove unlocked temporary files of `path`, left by killed processes."""
     with suppress(OSError):
         for name in os.listdir(path.parent):
             if name.startswith(_start(path)):
@@ -105,7 +104,7 @@ def _start(path: Path) -> str:
 
 
 def _lock(opened: int) -> bool:
-    """Is the file ours alone? It stays so until it is closed, or the process ends. No where nothing can be locked."""
+    """Try to lock a file until it is closed or the process ends; False if another has it or locking is impossible."""
     if sys.platform == "win32":
         return False
     try:
@@ -118,7 +117,7 @@ def _lock(opened: int) -> bool:
 
 
 def write_atomic(path: Path, content: str | bytes) -> Path:
-    """Write a file, a text as UTF-8."""
+    """Write a file atomically, text as UTF-8."""
     with atomic_replace(path) as unfinished:
         unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
     return path

@@ -1,11 +1,11 @@
-"""Folders that appear whole or not at all, in the place of an earlier one; what is not ours is never replaced.
+"""Atomic replacement of folders; files that we did not write are never replaced.
 
-    NAME                  the result, whole
-    .NAME.part-*          what is being written; it becomes NAME in one move, and goes if that never came
-    .NAME.old-*           what NAME was before, moved aside in one move; put back where NAME is missing, else removed
-    .NAME.writing.lock    held, and there, as long as somebody writes
+    NAME                  the complete result
+    .NAME.part-*          being written; renamed to NAME when complete, otherwise removed
+    .NAME.old-*           the previous NAME, renamed; restored if NAME is missing, otherwise removed
+    .NAME.writing.lock    exists and is locked while a process writes
 
-Whoever opens a result asks `mend` for it first, which clears up what a killed process left. Knows no format.
+Readers call `mend` first, which repairs what a killed process left.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from filelock import FileLock, Timeout
 from core_models.files.atomic_files import named
 
 _LEFT = re.compile(r"\.(?P<name>.+)\.(?P<kind>part|old)-[0-9a-f]{16}", re.DOTALL)
-_OF_THE_SYSTEM = {".DS_Store", "Thumbs.db", "desktop.ini"}  # written into any folder that is looked at
-_GAP_SECONDS = 10.0  # a reader waits so long for a writer between two renames
+_OF_THE_SYSTEM = {".DS_Store", "Thumbs.db", "desktop.ini"}  # written by file managers into any folder
+_GAP_SECONDS = 10.0  # how long a reader waits for a writer between two renames
 _WRITER_SECONDS = 60.0
-Foreign = Callable[[Path], str | None]  # the first thing in a folder, by its path in there, that is not ours
+Foreign = Callable[[Path], str | None]  # the relative path of the first file in a folder that is not ours
 
 
 class FolderError(ValueError):
@@ -37,10 +37,10 @@ class FolderError(ValueError):
 def atomic_replace_folder(
     folder: str | Path, by: str, foreign: Foreign, patience: float = _WRITER_SECONDS
 ) -> Iterator[Path]:
-    """An empty folder to fill, which takes the place of `folder` when all went well, and vanishes when not.
+    """Yield an empty folder that replaces `folder` on success and is removed on failure.
 
-    by: the command, for messages. foreign: what of a folder that is there may not be replaced. patience: seconds to
-    wait for another process that writes the same. Raises FolderError before anything is changed.
+    by: the command, for messages. foreign: finds a file in the existing folder that may not be replaced. patience:
+    seconds to wait for another writer of the same folder. Raises FolderError before anything is changed.
     """
     final = resolved(folder)
     if Path.cwd().is_relative_to(final):
@@ -49,7 +49,7 @@ def atomic_replace_folder(
     with alone(final, patience, folder):
         clear_up(final)
         refuse_foreign(Path(folder), by, foreign)
-        part = beside(final, "part")
+        part = temporary_path(final, "part")
         part.mkdir()
         try:
             with named(Path(folder)):
@@ -59,11 +59,11 @@ def atomic_replace_folder(
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
-        clear_up(final)  # removes what was there before
+        clear_up(final)  # removes the previous folder
 
 
 def refuse_foreign(folder: Path, by: str, foreign: Foreign) -> None:
-    """Raise FolderError where something in the place of a folder is not ours to replace."""
+    """Raise FolderError if an existing folder has files that we may not replace."""
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():
@@ -77,9 +77,9 @@ def refuse_foreign(folder: Path, by: str, foreign: Foreign) -> None:
 
 
 def mend(folder: str | Path) -> Path:
-    """Where a result is to be read: `folder`, once what a killed process left beside it is cleared up.
+    """Repair what a killed process left of a result; returns the folder to read.
 
-    Where nothing may be changed, and only the result before is whole, that one, in its place.
+    Without write permission this is the previous result if only that one is complete.
     """
     folder = Path(folder)
     final = resolved(folder)
@@ -95,7 +95,7 @@ def mend(folder: str | Path) -> Path:
 
 
 def folders_in(parent: Path) -> dict[str, Path]:
-    """The results in a folder by their names, each where it is to be read (see `mend`); no hidden ones."""
+    """The results in a folder by name, each with the folder to read (see `mend`); without hidden ones."""
     try:
         names = sorted(os.listdir(parent))
     except OSError:
@@ -106,31 +106,31 @@ def folders_in(parent: Path) -> dict[str, Path]:
 
 
 def is_left_over(name: str) -> bool:
-    """Is this the name of what is being written, or of what was there before?"""
+    """True for the name of a temporary or of a previous folder."""
     return _LEFT.fullmatch(name) is not None
 
 
 def remove(folder: Path) -> None:
-    """Remove a result; killed on the way, half of it never looks like the whole."""
+    """Remove a result; if interrupted, a partial folder never looks complete."""
     final = resolved(folder)
     if final.exists():
         with alone(final, _WRITER_SECONDS):
-            os.rename(final, beside(final, "part"))
+            os.rename(final, temporary_path(final, "part"))
             clear_up(final)
 
 
 def others(folder: Path, ours: Callable[[str], bool]) -> str | None:
-    """The first file, link or empty folder of a folder, by its path in there, that `ours` says No to."""
+    """The relative path of the first file, link or empty folder that `ours` rejects."""
     return next((name for name in things(folder) if not ours(name)), None)
 
 
 def anything(folder: Path) -> str | None:
-    """`others` where nothing may be there at all."""
+    """The relative path of the first file, link or empty folder; `others` for a folder that must be empty."""
     return others(folder, lambda name: False)
 
 
 def things(folder: Path) -> Iterator[str]:
-    """Files, links and empty folders below a folder, by their paths in there, in order; an empty folder ends in `/`."""
+    """Relative paths of the files, links and empty folders below a folder, sorted; an empty folder ends in `/`."""
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if not entry.is_dir(follow_symlinks=False):
             if entry.name not in _OF_THE_SYSTEM:
@@ -142,7 +142,7 @@ def things(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def alone(final: Path, patience: float, shown: str | Path | None = None) -> Iterator[None]:
-    """Held by who writes a folder or clears up beside it; FolderError where somebody else does for too long."""
+    """Hold the lock for writing or repairing a folder; FolderError if another process holds it for too long."""
     path = final.with_name(f".{final.name}.writing.lock")
     lock = FileLock(path)
     try:
@@ -160,19 +160,19 @@ def alone(final: Path, patience: float, shown: str | Path | None = None) -> Iter
 
 
 def clear_up(final: Path) -> None:
-    """For who is `alone`: put back what was moved aside, where nothing took its place, and remove the rest."""
+    """Restore the previous folder if the new one is missing, and remove the rest; call it within `alone`."""
     parts, olds = _left(final)
     if olds and not os.path.lexists(final):
         os.rename(olds.pop(), final)
-    for old in olds:  # half of it, if this is killed, must not be put back
-        parts.append(beside(final, "part"))
+    for old in olds:  # renamed, so that a partly removed one is never restored
+        parts.append(temporary_path(final, "part"))
         os.rename(old, parts[-1])
     for part in parts:
         shutil.rmtree(part, ignore_errors=True)
 
 
 def _swap(part: Path, final: Path) -> None:
-    old = beside(final, "old")
+    old = temporary_path(final, "old")
     try:
         if os.path.lexists(final):
             os.rename(final, old)
@@ -185,7 +185,7 @@ def _swap(part: Path, final: Path) -> None:
 
 
 def _left(final: Path) -> tuple[list[Path], list[Path]]:
-    """What is there of parts and of old results, each in the order of age."""
+    """Temporary and previous folders of a result, each by age."""
     paths: dict[str, list[Path]] = {"part": [], "old": []}
     with suppress(OSError):
         for name in os.listdir(final.parent):
@@ -196,18 +196,18 @@ def _left(final: Path) -> tuple[list[Path], list[Path]]:
     return paths["part"], paths["old"]
 
 
-def beside(final: Path, kind: str) -> Path:
-    """A new name, from which `kind` and `final` can be told again."""
+def temporary_path(final: Path, kind: str) -> Path:
+    """A new temporary name that encodes `kind` and `final`."""
     return final.with_name(f".{final.name}.{kind}-{secrets.token_hex(8)}")
 
 
 def resolved(folder: str | Path) -> Path:
-    """Through links, so that what a link points to is replaced, and not the link."""
+    """Resolve links, so that the target of a link is replaced, not the link."""
     return Path(os.path.realpath(folder))
 
 
 def write_through(folder: Path) -> None:
-    """Wait until all is on the disk: a network disk may say only now that it is full."""
+    """Sync all files to disk: a network disk may report only now that it is full."""
     for name in things(folder):
         if not name.endswith("/"):
             with (folder / name).open("rb") as file:

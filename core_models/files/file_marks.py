@@ -1,8 +1,8 @@
-"""Marks: which files a command of ours made, with their digests, so that no other file is ever replaced by it.
+"""Marks record which files a command wrote, with digests, so that it never replaces other files.
 
-A folder that is all ours has its mark in it, `.workbench.json`. Files that share a beginning, PREFIX.en and PREFIX.de
-say, stand in anybody's folder with theirs beside them, `.PREFIX.workbench.json`; they are replaced together: from the
-moment that a folder `.PREFIX.new-*` holds all of them they count as replaced, and `mended` puts them in their places.
+A folder of ours has its mark in it, `.workbench.json`. Files with a common prefix, e.g. PREFIX.en and PREFIX.de, may be
+in any folder, with their mark `.PREFIX.workbench.json` next to them. They are replaced together: as soon as a folder
+`.PREFIX.new-*` has all of them they count as replaced, and `mended` moves them to their places.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from core_models.files.atomic_files import named
 from core_models.files.atomic_folders import (
     FolderError,
     alone,
-    beside,
     clear_up,
     mend,
     others,
     resolved,
+    temporary_path,
     things,
     write_through,
 )
@@ -33,22 +33,22 @@ from core_models.files.run_files import RECORD, read_json
 
 MARK = ".workbench.json"
 _NEW = re.compile(r"\.(?P<prefix>.+)\.new-[0-9a-f]{16}", re.DOTALL)
-_SECONDS = 60.0  # to wait for another process that writes the same files
+_SECONDS = 60.0  # how long to wait for another writer of the same files
 
 
 def mark(folder: Path, by: str, **also: Any) -> None:
-    """Note in a folder which files are in it, and which command made them."""
+    """Write a mark of all files in a folder and the command that wrote them."""
     files = {name: digest(folder / name) for name in things(folder) if name != MARK}
     (folder / MARK).write_text(json.dumps({"by": by, "files": files, **also}, indent=1), encoding="utf-8")
 
 
 def is_marked(folder: Path) -> bool:
-    """Is there a mark in a folder?"""
+    """True if a folder has a mark."""
     return (folder / MARK).is_file()
 
 
 def unmarked(folder: Path, by: str) -> str | None:
-    """The first thing in a folder that its mark does not name as made by a command, as it is now."""
+    """The relative path of the first file that is not, with its current content, in the command's mark."""
     files = _files(folder / MARK, by)
     return others(folder, lambda name: name == MARK or _as_noted(folder / name, files.get(name)))
 
@@ -63,10 +63,10 @@ def digest(path: Path) -> str:
 def atomic_replace_files(
     prefix: Path, endings: Sequence[str], by: str, recognised: Callable[[Path], bool] = lambda path: False
 ) -> Iterator[Path]:
-    """A folder in which to write NAME.ENDING for some of the endings; they then take the places of all that were there.
+    """Yield a folder in which to write NAME.ENDING for some of the endings; they replace all existing ones together.
 
-    prefix: folder and NAME. by: the command, for the mark and for messages. recognised: is a file that no mark names
-    ours all the same? Raises FolderError where one that is there is not ours, before anything is changed.
+    prefix: folder and NAME. by: the command, for the mark and for messages. recognised: accepts a file of ours that is
+    in no mark. Raises FolderError if an existing file is not ours, before anything is changed.
     """
     prefix = resolved(prefix.parent) / prefix.name
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -80,14 +80,14 @@ def atomic_replace_files(
                     f"{path}: `workbench {by}` did not make this file, or it was changed since; move it away, or name "
                     "another place"
                 )
-        part = beside(prefix, "part")
+        part = temporary_path(prefix, "part")
         part.mkdir()
         try:
             with named(prefix):
                 yield part
                 mark(part, by, instead_of=names)
                 write_through(part)
-                os.rename(part, beside(prefix, "new"))
+                os.rename(part, temporary_path(prefix, "new"))
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
@@ -95,7 +95,7 @@ def atomic_replace_files(
 
 
 def mended(path: str | Path) -> Path:
-    """Where a file is to be read that we may have written, once what a killed process left is cleared up."""
+    """Repair what a killed process left of a file that we may have written; returns the path to read."""
     path = Path(path)
     with suppress(OSError):
         for prefix in map(_prefix_of, os.listdir(path.parent)):
@@ -106,10 +106,10 @@ def mended(path: str | Path) -> Path:
 
 
 def _put_in_place(prefix: Path) -> None:
-    """Finish what was begun to be put in its place, and remove what never was."""
+    """Finish an interrupted replacement, and remove unfinished files."""
     clear_up(prefix)
     for new in [path for path in prefix.parent.iterdir() if _prefix_of(path.name) == prefix.name]:
-        if is_marked(new):  # it goes last
+        if is_marked(new):  # the mark is moved last
             noted = _read(new / MARK)
             new_names, old_names = (_named_after(prefix, noted.get(names)) for names in ("files", "instead_of"))
             for name in old_names - new_names:
@@ -122,13 +122,13 @@ def _put_in_place(prefix: Path) -> None:
 
 
 def _named_after(prefix: Path, names: Any) -> set[str]:
-    """Of the names that a mark holds, which anybody may have written, those of files with the prefix."""
+    """The names in a mark that are files with the prefix; a mark may have been written by anybody."""
     texts = {name for name in names if isinstance(name, str)} if isinstance(names, list | dict) else set()
     return {name for name in texts if name.startswith(f"{prefix.name}.") and Path(name).name == name}
 
 
 def _prefix_of(name: str) -> str:
-    """Whose files a folder of this name holds, to be put in their places; "" of any other."""
+    """The prefix of a `.PREFIX.new-*` folder name; "" for other names."""
     match = _NEW.fullmatch(name)
     return match["prefix"] if match else ""
 
@@ -138,7 +138,7 @@ def _mark_of(prefix: Path) -> Path:
 
 
 def _files(path: Path, by: str) -> dict[str, str]:
-    """What a mark says a command made; nothing where there is none that can be read, or another command's."""
+    """The files in a command's mark; empty if it is missing, unreadable or another command's."""
     content = _read(path)
     files = content.get("files")
     return files if content.get("by") == by and isinstance(files, dict) else {}

@@ -1,7 +1,4 @@
-"""NumPy's array files, mapped as data that may have been cut or swapped for something else.
-
-Knows the file format's failures, not what an array means.
-"""
+"""Memory-mapped `.npy` files that may be truncated or replaced by something else."""
 
 from __future__ import annotations
 
@@ -15,8 +12,10 @@ from core_models.files.run_files import ARRAY, check
 
 
 def map_array(path: Path) -> np.memmap:
-    """The array of a `.npy` file, mapped into memory: a header that promises more than the file holds costs nothing.
-    Raises ValueError for anything else, a pickle too."""
+    """Map the array of a `.npy` file into memory, so that a wrong size in the header allocates nothing.
+
+    Raises ValueError for any other file, including pickles.
+    """
     with _refused(path):
         check(path, ARRAY)
         return np.load(path, mmap_mode="r", allow_pickle=False)
@@ -26,5 +25,5 @@ def map_array(path: Path) -> np.memmap:
 def _refused(path: Path) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # the header is a Python literal: it fails as syntax, tokens, types, sizes or memory
+    except Exception as error:  # the header is a Python literal, which fails in many ways
         raise ValueError(f"{path}: missing, cut short or no array ({str(error)[:300]})") from None

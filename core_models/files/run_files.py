@@ -1,11 +1,10 @@
-"""The one door through which the files of runs and of prepared text are opened for reading.
+"""Checked opening and reading of the files of runs and of prepared text.
 
-What is opened is a regular file, or a link to one, and no larger than its kind may be: never a device, a named pipe or
-a socket, for which one could wait, or which one could read, without end. Whatever is not so is refused with an OSError
-whose `strerror` is words and whose `filename` is the path: readers refuse it as they refuse a missing file.
+Only regular files, or links to them, up to the size limit of their kind are opened: never a device, a named pipe or a
+socket, which could block or be endless. Anything else raises an OSError with a readable `strerror` and the path as
+`filename`, so that readers handle it like a missing file.
 
-Knows kinds of files by their sizes alone. Texts that a user names on the command line do not come this way: there a
-pipe is a file like any other.
+Texts named on the command line are not read this way: there a pipe is a valid file.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import stat
 from io import BufferedReader, FileIO
 from typing import Any
 
-# The most bytes of each kind: some ten times what 100,000 segments, n-best lists of 100 or the longest training need.
+# Size limits in bytes: about ten times what 100,000 segments, n-best lists of 100 or the longest training need.
 CONFIGURATION = 1 << 20  # config.yaml, data.yaml
 RECORD = 1 << 24  # what says little: progress.json, meta.json, a job
 VOCABULARY = 1 << 28
@@ -31,14 +30,14 @@ TENSORS = 1 << 38  # weights and the optimizer's state
 
 
 class UnfitFile(OSError):
-    """A path that is no regular file, or one that is larger than its kind may be."""
+    """A path that is no regular file, or a file above the size limit of its kind."""
 
     def __init__(self, path: str | os.PathLike[str], why: str) -> None:
         super().__init__(errno.EINVAL, why, os.fspath(path))
 
 
 def check(path: str | os.PathLike[str], most: int) -> None:
-    """Raise OSError unless a regular file of at most `most` bytes is there: for libraries that open it themselves."""
+    """Raise OSError unless the path is a regular file of at most `most` bytes, for libraries that open it."""
     try:
         status = os.stat(path)
     except ValueError:  # a NUL, or half a character
@@ -47,9 +46,9 @@ def check(path: str | os.PathLike[str], most: int) -> None:
 
 
 def open_file(path: str | os.PathLike[str], most: int) -> BufferedReader:
-    """A file opened for reading bytes; raises OSError, UnfitFile where it is no regular file or over `most` bytes."""
-    check(path, most)  # before it is opened: to open a device may already do something
-    # Without blocking: the path may have become a named pipe since, for which there is no writer.
+    """Open a file for reading bytes; raises OSError, UnfitFile if it is no regular file or above `most` bytes."""
+    check(path, most)  # before opening: opening a device may have effects
+    # Without blocking: the path may have become a named pipe without a writer.
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         _check(os.fstat(number), path, most)
@@ -60,13 +59,13 @@ def open_file(path: str | os.PathLike[str], most: int) -> BufferedReader:
 
 
 def open_to_write(path: str | os.PathLike[str], append: bool = False) -> FileIO:
-    """A regular file opened for writing, anew or at its end, made where there is none; no write waits in a buffer.
+    """Open a regular file for unbuffered writing, truncated or for appending; it is created if missing.
 
-    Never through a link: in somebody else's run it may point to any file of ours. Raises OSError, UnfitFile where
-    something else is there.
+    Never through a link: in somebody else's run it may point to any file of ours. Raises OSError, UnfitFile if the path
+    is anything else.
     """
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0) | getattr(os, "O_BINARY", 0)
-    # Without blocking: for a named pipe there may be no reader.
+    # Without blocking: a named pipe may have no reader.
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         number = os.open(path, flags, 0o666)
@@ -87,7 +86,7 @@ def open_to_write(path: str | os.PathLike[str], append: bool = False) -> FileIO:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
-    """All of a file; raises OSError."""
+    """Read a whole file; raises OSError."""
     with open_file(path, most) as file:
         content = file.read(most + 1)
     if len(content) > most:  # it has grown since
@@ -96,12 +95,12 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def read_json(path: str | os.PathLike[str], most: int) -> Any:
-    """The JSON value that a file holds; raises OSError, and ValueError for anything else, nested too deep too."""
+    """Read a JSON file; raises OSError, and ValueError for invalid or too deeply nested JSON."""
     return parse_json(read_bytes(path, most))
 
 
 def parse_json(content: str | bytes) -> Any:
-    """One JSON value; raises ValueError for anything else, nested too deep too."""
+    """Parse one JSON value; raises ValueError for invalid or too deeply nested JSON."""
     try:
         return json.loads(content)
     except RecursionError:

@@ -66,9 +66,9 @@ def bag_ranks(prediction: Prediction, matrix: Tensor, bias: Tensor | None, targe
     for vectors, words in zip(prediction.vectors, target, strict=True):  # [T, V] at once
         energies = logits(vectors, head, offsets)
         energies[:, PAD] = -torch.inf
-        chosen = energies[:, words].contiguous()  # [T, T]
+        word_energies = energies[:, words].contiguous()  # [T, T]
         ordered = energies.sort(dim=-1).values
-        ranks.append(1 + len(head) - torch.searchsorted(ordered, chosen, right=True))
+        ranks.append(1 + len(head) - torch.searchsorted(ordered, word_energies, right=True))
     return torch.stack(ranks)
 
 

@@ -92,8 +92,8 @@ def candidates(scores: Scores, so_far: Tensor, forced: Tensor | None, width: int
         values.masked_fill_(other[:, None], IMPOSSIBLE)
     best, words = values.topk(min(width, vocabulary), dim=-1)
     total = (so_far[..., None] + best).flatten(1)
-    chosen, flat = total.topk(min(width, total.shape[1]), dim=-1)
-    return chosen, flat // best.shape[-1], words.flatten(1).gather(1, flat)
+    best_totals, flat = total.topk(min(width, total.shape[1]), dim=-1)
+    return best_totals, flat // best.shape[-1], words.flatten(1).gather(1, flat)
 
 
 def differences(totals: Sequence[float]) -> list[float]:

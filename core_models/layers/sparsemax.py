@@ -23,7 +23,7 @@ def sparsemax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
     ordered = energies.sort(dim=-1, descending=True).values
     counts = torch.arange(1, energies.shape[-1] + 1, device=energies.device, dtype=energies.dtype)
     sums = ordered.cumsum(-1)
-    chosen = (1 + counts * ordered > sums).sum(-1, keepdim=True)
-    tau = (sums.gather(-1, chosen - 1) - 1) / chosen.to(energies.dtype)
+    support = (1 + counts * ordered > sums).sum(-1, keepdim=True)
+    tau = (sums.gather(-1, support - 1) - 1) / support.to(energies.dtype)
     shares = (energies - tau).clamp(min=0)
     return shares if mask is None else shares * mask

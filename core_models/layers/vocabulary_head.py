@@ -31,28 +31,28 @@ class _LogPartition(torch.autograd.Function):
     def forward(ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None, differentiable: bool) -> Tensor:
         # `needs_input_grad` ignores no_grad, and gradients are always off in this function.
         keep = differentiable and any(ctx.needs_input_grad) and vectors.shape[0] * len(matrix) <= KEPT_LOGITS
-        kept = vectors.new_empty(len(vectors), len(matrix)) if keep else None
+        kept_powers = vectors.new_empty(len(vectors), len(matrix)) if keep else None
         accumulated = widened(vectors.dtype)
         largest, sums = vectors.new_empty(2, len(vectors), dtype=accumulated)
         for part in _chunks(vectors, matrix):
-            out = kept[part] if kept is not None and kept.dtype == accumulated else None
+            out = kept_powers[part] if kept_powers is not None and kept_powers.dtype == accumulated else None
             powers, largest[part] = _powers(vectors[part], matrix, bias, out)
             torch.sum(powers, dim=-1, out=sums[part])
-            if kept is not None and out is None:
-                kept[part] = powers
-        ctx.save_for_backward(vectors, matrix, bias, sums, kept)
+            if kept_powers is not None and out is None:
+                kept_powers[part] = powers
+        ctx.save_for_backward(vectors, matrix, bias, sums, kept_powers)
         return largest + sums.log()
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
-        vectors, matrix, bias, sums, kept = ctx.saved_tensors
+        vectors, matrix, bias, sums, kept_powers = ctx.saved_tensors
         weight = grad / sums  # [P]
         weighted = vectors * weight[:, None].to(vectors.dtype)
         low = matrix.to(vectors.dtype)
-        if kept is not None:
-            grad_vectors = (kept @ low) * weight[:, None]
-            grad_bias = None if bias is None else (weight.to(kept.dtype) @ kept).to(bias.dtype)
-            return grad_vectors.to(vectors.dtype), (kept.t() @ weighted).to(matrix.dtype), grad_bias, None
+        if kept_powers is not None:
+            grad_vectors = (kept_powers @ low) * weight[:, None]
+            grad_bias = None if bias is None else (weight.to(kept_powers.dtype) @ kept_powers).to(bias.dtype)
+            return grad_vectors.to(vectors.dtype), (kept_powers.t() @ weighted).to(matrix.dtype), grad_bias, None
         grad_vectors, grad_matrix = torch.empty_like(vectors), torch.zeros_like(matrix)
         grad_bias = None if bias is None else torch.zeros_like(bias)
         for part in _chunks(vectors, matrix):
@@ -113,5 +113,5 @@ def one_logit(vectors: Tensor, row: Tensor) -> Tensor:
 def word_logits(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> Tensor:
     """The logit of one word per position: vectors [P, d], words [P] -> [P], never below float32."""
     accumulated = widened(vectors.dtype)
-    chosen = (vectors.to(accumulated) * torch.nn.functional.embedding(words, matrix).to(accumulated)).sum(-1)
-    return chosen if bias is None else chosen + bias[words]
+    dots = (vectors.to(accumulated) * torch.nn.functional.embedding(words, matrix).to(accumulated)).sum(-1)
+    return dots if bias is None else dots + bias[words]

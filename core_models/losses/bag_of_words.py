@@ -94,8 +94,8 @@ class BagOfWords:
     def _new_types(self) -> Tensor:
         """First occurrences of each word, read from the bag's fixed end: [S, T] bool."""
         words = self.words if self.side == "past" else self.words.flip(1)
-        ordered, places = words.sort(dim=1, stable=True)
+        ordered, positions = words.sort(dim=1, stable=True)
         new = torch.ones_like(ordered, dtype=torch.bool)
         new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        first = torch.empty_like(new).scatter_(1, places, new)
+        first = torch.empty_like(new).scatter_(1, positions, new)
         return first if self.side == "past" else first.flip(1)

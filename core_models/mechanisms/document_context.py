@@ -112,7 +112,7 @@ class LayerShares:
     def __init__(self, name: str, axes: Sequence[str], layers: int) -> None:
         self.name, self.axes, self.layers = name, tuple(axes), layers
 
-    def wanted(self, own: MechanismState) -> bool:
+    def is_recorded(self, own: MechanismState) -> bool:
         return own.wants(self.name)
 
     def add(self, own: MechanismState, layer: int, share: Tensor | None) -> None:

@@ -103,6 +103,6 @@ class DocumentEncoder(Mechanism):
         keys = (own.notes if view.side == "encoder" else own.sentence)[f"{view.side}.keys"]
         shares = self.shares[view.side]
         sublayer = self.sublayers[view.side][view.layer]
-        x, share = sublayer(x, keys[:, view.layer], own.sentence["mask"], shares.wanted(own))
+        x, share = sublayer(x, keys[:, view.layer], own.sentence["mask"], shares.is_recorded(own))
         shares.add(own, view.layer, share)
         return x

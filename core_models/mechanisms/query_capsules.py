@@ -172,6 +172,6 @@ class QueryCapsules(Mechanism):
         if self.options.scale == "unit":
             capsules = capsules * capsules.shape[-1] ** 0.5  # the lengths keep their ratios
         keys = sublayer.attention.keys_and_values(capsules.to(x.dtype))
-        change, share = sublayer(x, keys, real, self.shares.wanted(own))
+        change, share = sublayer(x, keys, real, self.shares.is_recorded(own))
         self.shares.add(own, view.layer, share)
         return only_where(real.any(1), self.after[view.layer](x + self.drop(change)), x)

@@ -1,6 +1,6 @@
-"""Which sentences go together: a plan of batches within a token budget.
+"""Plans of batches within a token budget.
 
-A plan is a pure function of lengths, budget, seed and epoch. Knows nothing of pieces, documents or tensors.
+A plan is a pure function of lengths, budget, seed and epoch.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from .parallel import TextError
 
 
 class BatchPlan:
-    """Which sentences make up each batch of one epoch, on one rank.
+    """The batches of sentences of one epoch on one rank.
 
-    source_lengths, target_lengths: [N] pieces without EOS. token_budget bounds max(S·I, S·T), EOS included, and with
-    context_widths [N] that plus S·W, where W is the largest of them: the padded pieces of context that a sentence asks
-    for. A sentence that is longer alone is a batch of its own. Every sentence occurs, and once: ranks get equally many
-    batches because the largest are halved until the number divides. Only where every batch is down to one sentence is
-    the number made up by batches that occur twice in the epoch. `plan[i]` costs the same for every i.
+    source_lengths, target_lengths: [N] pieces without EOS. token_budget bounds max(S·I, S·T) with EOS, and with
+    context_widths [N] (padded pieces of context per sentence) that plus S·W, where W is their maximum. A sentence above
+    the budget is a batch by itself. Every sentence occurs exactly once: the largest batches are halved until all ranks
+    have equally many. Only if every batch has one sentence, batches are repeated within the epoch. `plan[i]` takes
+    constant time.
     """
 
     def __init__(
@@ -43,26 +43,26 @@ class BatchPlan:
                 f"token_budget={token_budget}, rank={rank}, world={world}, max_sentences={max_sentences}: "
                 "the budget and max_sentences are at least 1 and the rank is below the world."
             )
-        random = np.random.PCG64([seed, epoch])  # raw draws: NumPy keeps them the same from version to version
-        # Source and target are about as long as each other; what is before them is as long as it likes.
+        random = np.random.PCG64([seed, epoch])  # raw draws, which are the same in all versions of NumPy
+        # Source and target have similar lengths; those of context are independent.
         second = target_lengths if context_widths is None else context_widths
         self._order = _sorted_by_length(source_lengths, second, random)
         longest = np.maximum(source_lengths, target_lengths)[self._order]
         contexts = None if context_widths is None else context_widths[self._order]
-        # A first batch of random size moves all the cuts of the epoch.
+        # A first batch of random size shifts all the cuts of the epoch.
         first = token_budget - int(random.random_raw()) % (token_budget // 2 + 1)
         starts = _cut(longest, contexts, token_budget, first, max_sentences or len(longest))
         starts = _halve_largest(starts, world)
         self._starts, self._ends = starts[:-1], starts[1:]
         shuffled = np.argsort(random.random_raw(len(self._starts)), kind="stable")
-        shuffled = np.resize(shuffled, -(-len(shuffled) // world) * world)  # repeats only what could not be halved
+        shuffled = np.resize(shuffled, -(-len(shuffled) // world) * world)  # repeats batches only if none can be halved
         self._mine = shuffled[rank::world]
 
     def __len__(self) -> int:
         return len(self._mine)
 
     def __getitem__(self, number: int) -> np.ndarray:
-        """[S] int64: the sentences of this rank's batch `number`."""
+        """The sentences of this rank's batch `number`: [S] int64."""
         batch = self._mine[number]
         return self._order[self._starts[batch] : self._ends[batch]].astype(np.int64)
 
@@ -71,15 +71,15 @@ class BatchPlan:
 
 
 _LENGTH_BITS = 12
-_CHUNK = 1 << 18  # sentences whose keys are made at once: 12 MB beside the keys
+_CHUNK = 1 << 18  # sentences whose keys are computed at once: 12 MB besides the keys
 
 
 def _sorted_by_length(source_lengths: np.ndarray, target_lengths: np.ndarray, random: np.random.PCG64) -> np.ndarray:
-    """Sentence numbers, sentences of like lengths side by side: by source, within it by target, ties at random.
+    """Sentence numbers sorted by source length, then target length, ties at random.
 
-    Each sentence is one 64-bit key (source | target | random | number) that is sorted in place: eight bytes a sentence.
-    Lengths are jittered and paired, so that an epoch's neighbours differ from the last one's; on Multi30k this costs
-    four percent of padding and leaves one pair of batch mates in ten together instead of one in two.
+    Each sentence is one 64-bit key (source | target | random | number) that is sorted in place: eight bytes per
+    sentence. Lengths are jittered and paired, so that neighbors change between epochs; on Multi30k this costs four
+    percent of padding, and one pair of sentences in ten stays in one batch instead of one in two.
     """
     size = len(source_lengths)
     number_bits = max(1, (size - 1).bit_length())
@@ -91,7 +91,7 @@ def _sorted_by_length(source_lengths: np.ndarray, target_lengths: np.ndarray, ra
         draws = random.random_raw(chunk.stop - chunk.start)
         sources = np.minimum(source_lengths[chunk].astype(np.uint64) + (draws & 1), highest) >> 1
         targets = np.minimum(target_lengths[chunk].astype(np.uint64) + (draws >> 1 & 1), highest)
-        # Up and down in turn, so that a batch that reaches into the next source length meets targets of its own length.
+        # Alternately ascending and descending, so that a batch across two source lengths has similar target lengths.
         targets = np.where(sources & 1, highest - targets, targets)
         numbers = np.arange(chunk.start, chunk.stop, dtype=np.uint64)
         keys[chunk] = (sources << _LENGTH_BITS | targets) << (64 - 2 * _LENGTH_BITS)
@@ -102,9 +102,9 @@ def _sorted_by_length(source_lengths: np.ndarray, target_lengths: np.ndarray, ra
 
 
 def _cut(longest: np.ndarray, contexts: np.ndarray | None, budget: int, first_budget: int, most: int) -> np.ndarray:
-    """Cut the sorted sentences into batches; returns where each begins, and the end. One step a batch.
+    """Cut the sorted sentences into batches, one step per batch; returns the start of each, and the end.
 
-    A batch is as wide as its longest sentence and, on top, the widest context `beside` its sentences.
+    The width of a batch is its longest sentence plus the widest of its `contexts`.
     """
     starts, size = [0], len(longest)
     counts = np.arange(1, min(most, budget, size) + 1)

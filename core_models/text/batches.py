@@ -1,7 +1,4 @@
-"""Batches: the tensors that sentences become, with what stands before them, and the loader that follows a plan.
-
-Knows piece numbers. Knows nothing of files, and segments text only by the vocabularies it is handed.
-"""
+"""Batches of sentences with their context as tensors, and the loader that follows a batch plan."""
 
 from __future__ import annotations
 
@@ -23,28 +20,30 @@ if TYPE_CHECKING:
 
 
 class WordOrder(NamedTuple):
-    """The words of a grid [S, K, C] as one sequence, as they stand in the document: n real ones, then padding."""
+    """The words of a grid [S, K, C] as one sequence in document order: n real words, then padding."""
 
     mask: torch.Tensor  # [S, n] bool
-    distance: torch.Tensor  # [S, n] int64: of a word's sentence, 1 … before, -1 … after; 0 where there is no word
-    places: torch.Tensor  # [S, n] int64: where it stands in the flattened grid
+    distance: torch.Tensor  # [S, n] int64: of a word's sentence, 1 … before, -1 … after; 0 for padding
+    places: torch.Tensor  # [S, n] int64: position in the flattened grid
 
     @classmethod
     def of(cls, mask: torch.Tensor, after: int = 0) -> WordOrder:
-        """Of the words that are real by mask [S, K, C], the last `after` entries being of sentences after; n is of the
-        longest sequence, at least one."""
+        """The order of the words in mask [S, K, C], whose last `after` entries are following sentences.
+
+        n: the length of the longest sequence, at least one.
+        """
         entries, width = mask.shape[1:]
         grid = torch.arange(entries * width, device=mask.device).view(entries, width)
         reading = torch.cat([grid[: entries - after].flip(0), grid[entries - after :]]).flatten()
         real = mask.flatten(1)[:, reading]
         order = torch.argsort((~real).byte(), dim=1, stable=True)[:, : max(1, int(real.sum(1).max()))]
-        places, is_word = reading[order], real.gather(1, order)
-        entry = places // width
+        grid_positions, is_word = reading[order], real.gather(1, order)
+        entry = grid_positions // width
         distance = torch.where(entry < entries - after, entry + 1, entries - after - 1 - entry)
-        return cls(is_word, distance * is_word, places)
+        return cls(is_word, distance * is_word, grid_positions)
 
     def gather(self, grid: torch.Tensor) -> torch.Tensor:
-        """Something of every word, [S, K, C, ...], in this order: [S, n, ...]; zero where no word is."""
+        """Reorder values of a grid [S, K, C, ...] to [S, n, ...]; zero for padding."""
         flat = grid.flatten(1, 2)
         index = self.places.view(*self.places.shape, *[1] * (flat.dim() - 2))
         gathered = flat.gather(1, index.expand(-1, -1, *flat.shape[2:]))
@@ -53,10 +52,10 @@ class WordOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """The sentences before each sentence of a batch; position k on axis 1 is always the sentence k + 1 before. Where
-    those after are read too, they stand behind them, the next one first.
+    """The context sentences of each sentence of a batch.
 
-    outputs and outputs_mask are of their translations, where these are read too.
+    Entry k on axis 1 is the sentence k + 1 before; following sentences, if read, come after these, the next one first.
+    outputs, outputs_mask: their translations, if these are read.
     """
 
     words: torch.Tensor  # [S, K, C] int64: pieces, EOS, then PAD
@@ -70,12 +69,12 @@ class Context:
         return Context(*(None if value is None else value.to(device, non_blocking=True) for value in values))
 
     def in_order(self) -> tuple[torch.Tensor, WordOrder]:
-        """All words as one sequence [S, n], and how they are ordered."""
+        """All words as one sequence [S, n], and their order."""
         order = WordOrder.of(self.mask)
         return order.gather(self.words), order
 
     def reaching(self, sentences: int) -> Context:
-        """The same with `sentences` entries: those farther away are left out, those that are not there are absent."""
+        """The same with `sentences` entries: farther ones are dropped, missing ones are absent."""
         missing = sentences - self.words.shape[1]
 
         def fitted(value: torch.Tensor | None) -> torch.Tensor | None:
@@ -88,7 +87,7 @@ class Context:
 
     @classmethod
     def none(cls, batch: Batch, sentences: int) -> Context:
-        """That there is nothing before the sentences of a batch."""
+        """An empty context for the sentences of a batch."""
         words = batch.source.new_full((len(batch), sentences, 1), PAD)
         mask = torch.zeros_like(words, dtype=torch.bool)
         return cls(words, mask, mask[..., 0], words, mask)
@@ -96,7 +95,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences side by side. Without targets the target tensors have T = 0."""
+    """A batch of sentences. Without targets the target tensors have T = 0."""
 
     source: torch.Tensor  # [S, I] int64: pieces, EOS, then PAD
     source_mask: torch.Tensor  # [S, I] bool
@@ -154,7 +153,7 @@ def collate(
 
 
 def context_lengths(batch: Batch) -> dict[str, list[int]]:
-    """How many words stand before each sentence, and in their translations, under the names of a trace's axes."""
+    """The number of context words of each sentence, and of their translations, by the names of trace axes."""
     context, none = batch.context, [0] * len(batch)
     if context is None:
         return {"context": none, "context_output": none}
@@ -163,7 +162,7 @@ def context_lengths(batch: Batch) -> dict[str, list[int]]:
 
 
 def _pad(sentences: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Words that end in EOS, where they are real, and the same words shifted behind BOS: each [S, longest + 1]."""
+    """Words with EOS, their mask, and the words shifted right after BOS: [S, longest + 1] each."""
     lengths = np.fromiter((len(ids) for ids in sentences), dtype=np.int64, count=len(sentences))
     pieces = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in sentences]) if len(sentences) else lengths
     positions = np.arange(lengths.max(initial=0) + 1)
@@ -195,7 +194,7 @@ def _collate_context(
 
 
 def _grid(contexts: Sequence[Sequence[Ids | None]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Words [S, K, C], where they are real [S, K, C], and which sentences there are [S, K]."""
+    """Words [S, K, C], their mask [S, K, C], and which sentences exist [S, K]."""
     reach = len(contexts[0])
     if any(len(entries) != reach for entries in contexts):
         raise TextError("collate: every sentence needs the same number of context entries; None where there is none.")
@@ -212,11 +211,11 @@ def _grid(contexts: Sequence[Sequence[Ids | None]]) -> tuple[torch.Tensor, torch
 
 
 class BatchLoader:
-    """The batches of a binarised text, epoch after epoch, as tensors on the CPU.
+    """The batches of a binarized text, epoch by epoch, as tensors on the CPU.
 
-    With `sampling_alpha` each sentence is segmented anew from its text, drawn from (seed, epoch, sentence) alone; the
-    plan keeps to the stored lengths, so such a batch may exceed the budget by what its draws are longer.
-    context: what of the sentences before each one comes along; never across a document boundary.
+    With `sampling_alpha` each sentence is segmented again from its text, depending only on (seed, epoch, sentence); the
+    plan uses the stored lengths, so such a batch may exceed the budget. context: the context sentences to include,
+    never across a document boundary.
     """
 
     def __init__(
@@ -242,7 +241,7 @@ class BatchLoader:
         self._plan: tuple[int, BatchPlan] | None = None
 
     def plan(self, epoch: int) -> BatchPlan:
-        """The epoch's plan; the last one asked for is kept."""
+        """The epoch's plan; the last plan is cached."""
         if self._plan is None or self._plan[0] != epoch:
             self._plan = None  # two plans of a large corpus need not be in memory at once
             sources, targets, widths = self._lengths()
@@ -251,12 +250,12 @@ class BatchLoader:
         return self._plan[1]
 
     def longest(self) -> tuple[int, int]:
-        """Positions of the longest source, with what is joined to it, and of the longest target, EOS counted."""
+        """Positions of the longest source (with joined context) and of the longest target, with EOS."""
         sources, targets, _ = self._lengths()
         return int(sources.max()) + 1, int(targets.max()) + 1
 
     def _lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Of sources, of targets, and the padded width of what is read beside them."""
+        """Lengths of sources and targets, and the padded width of their context."""
         sources, targets, use = self.text.source_lengths, self.text.target_lengths, self.context
         if not use.sentences:
             return sources, targets, None
@@ -269,7 +268,7 @@ class BatchLoader:
         return sources, targets, longest * use.entries
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """The epoch's batches on this rank, from batch number `start` on; what was skipped costs nothing."""
+        """The epoch's batches on this rank, from batch number `start` on; skipping takes no time."""
         plan = self.plan(epoch)
         return (self._batch(plan[number], epoch) for number in range(start, len(plan)))
 
@@ -288,7 +287,7 @@ class BatchLoader:
         return collate(sources, targets, contexts, indices, outputs)
 
     def _context(self, side: int, rows: list[int | None], epoch: int) -> list[Ids | None]:
-        # A drawn segmentation may be longer than the stored one, which was found to fit.
+        # A sampled segmentation may be longer than the stored one, whose length was checked.
         return [None if i is None else self._segment(side, i, epoch)[: self.context.longest] for i in rows]
 
     def _segment(self, side: int, index: int, epoch: int) -> Ids:
@@ -300,12 +299,12 @@ class BatchLoader:
 
 
 def _at_most(lengths: np.ndarray, most: int) -> np.ndarray:
-    """Lengths [N], none above `most`, in their own type, which may be too small for that number."""
+    """Lengths [N] clipped to `most`, in their own type, which may be too small for that number."""
     return np.minimum(lengths, min(most, np.iinfo(lengths.dtype).max))
 
 
 def _check_context(text: BinaryText, use: ContextUse) -> None:
-    """Raise TextError where a text cannot give the context that is asked for."""
+    """Raise TextError if a text lacks the requested context."""
     if text.documents is None:
         raise TextError("context sentences need document ids, and this text has none: prepare it with `.docids`.")
     sides = [text.source_lengths, text.target_lengths] if use.outputs else [text.source_lengths]

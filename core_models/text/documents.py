@@ -1,6 +1,6 @@
-"""What stands before a sentence in its document, and how much of it a system reads.
+"""Context sentences of a sentence in its document, and how much of them a system reads.
 
-Knows sentences in any form (text, pieces, numbers of lines) and document ids. Knows no files, tensors or models.
+Works on sentences in any form (text, pieces, line numbers) and document ids.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ Ids = Sequence[int] | np.ndarray
 
 @dataclass(frozen=True)
 class ContextUse:
-    """What a system reads beside a sentence: nothing, unless a part of it says so.
+    """The context that a system reads; none by default.
 
-    sentences: how many before it; after: how many after it. longest: pieces of each, without EOS; a longer one is
-    refused, or cut there (`cut`).
-    states: the encoder's states of them are asked for. outputs: their translations are read too. joined: they are put
-    before the sentence, each with its EOS, as one sequence.
+    sentences: number of preceding sentences; after: number of following ones. longest: pieces of each, without EOS; a
+    longer sentence is rejected, or truncated if `cut`. states: their encoder states are read. outputs: their
+    translations are read too. joined: they are prepended to the sentence, each with its EOS.
     """
 
     sentences: int = 0
@@ -39,13 +38,12 @@ class ContextUse:
 
     @property
     def entries(self) -> int:
-        """Before and after, in all."""
+        """The number of context sentences, before and after."""
         return self.sentences + self.after
 
     @classmethod
     def of_all(cls, uses: Iterable[ContextUse]) -> ContextUse:
-        """What serves all of them; raises ValueError where one joins what another wants apart, or reads what follows
-        and another does not."""
+        """The union of several context uses; raises ValueError if they differ in `joined` or `after`."""
         readers = [use for use in uses if use.sentences]
         if not readers:
             return cls()
@@ -64,7 +62,7 @@ class ContextUse:
         )
 
     def fitted(self, ids: Ids, where: str) -> Ids:
-        """A sentence before in pieces, cut if it may be; raises TextError where it is too long."""
+        """A context sentence in pieces, truncated if `cut`; raises TextError if it is too long."""
         if len(ids) <= self.longest:
             return ids
         if not self.cut:
@@ -78,10 +76,10 @@ class ContextUse:
 def before(
     sentences: Sequence[Sentence], documents: Sequence[str], reach: int, after: int = 0
 ) -> list[list[Sentence | None]]:
-    """For each sentence `reach` entries: entry k is the sentence k + 1 before it in its document, or None; behind them
-    `after` entries: the first is the next sentence.
+    """The context of each sentence: `reach` entries, entry k the sentence k + 1 before it in its document, or None.
 
-    Raises TextError where a document is more than one unbroken run, or there is not one id a sentence.
+    `after` entries follow, beginning with the next sentence. Raises TextError if a document is not contiguous, or the
+    numbers of sentences and ids differ.
     """
     if len(documents) != len(sentences):
         raise TextError(f"{len(sentences)} sentences but {len(documents)} document ids; need one each.")
@@ -103,6 +101,6 @@ def runs(documents: Sequence[str]) -> list[list[int]]:
 
 
 def joined(ids: Ids, context: Sequence[Ids | None]) -> list[int]:
-    """The sentences before, the farthest first and each with its EOS, then the sentence itself (without)."""
+    """Prepend the context sentences, the farthest first and each with its EOS, to the sentence (without EOS)."""
     ahead = [[*sentence, EOS] for sentence in reversed(context) if sentence is not None]
     return [int(piece) for piece in itertools.chain(*ahead, ids)]

@@ -1,7 +1,4 @@
-"""Parallel text by name: Hugging Face `datasets` translation sets and sacreBLEU's test sets.
-
-Knows how those two libraries name and lay out their sets. Knows nothing of vocabularies or of what the text is for.
-"""
+"""Parallel text by name: Hugging Face `datasets` translation sets and sacreBLEU's test sets."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ def import_huggingface(
     configuration: str | None = None,
     document_column: str | None = None,
 ) -> ParallelText:
-    """Load a split of a translation set by its name on the hub, or from a local folder (also one of `save_to_disk`).
+    """Load a split of a translation set by its name on the hub, or from a local folder (also of `save_to_disk`).
 
-    A record holds `translation: {en: …, de: …}` or a column for each language. A line end (or a NUL) within a sentence
-    becomes a space. configuration: the set's own name for a variant, `de-en` for instance. Needs the extra `datasets`.
+    A record has `translation: {en: …, de: …}` or a column for each language. A line end (or a NUL) within a sentence
+    becomes a space. configuration: the set's name of a variant, e.g. `de-en`. Needs the extra `datasets`.
     """
     records = _load_records(str(name_or_path), split, configuration)
     columns = [_column(records, language, name_or_path) for language in (source_language, target_language)]
@@ -102,7 +99,7 @@ def import_sacrebleu(test_set: str, pair: str) -> ParallelText:
         ) from error
     documents = read_lines(fields["docid"]) if "docid" in fields else None
     if documents is not None and not any(documents):
-        documents = None  # the field is there but the set does not tell
+        documents = None  # the field exists but is empty
     if documents is not None:
         check_documents(documents, fields["docid"])
     name = f"{test_set.replace('/', '_')}.{pair}"

@@ -1,14 +1,13 @@
 """One split of a parallel text as memory-mapped arrays: the files, their writer and their reader.
 
-Knows piece numbers, lines and documents. Knows nothing of how text is segmented or batched. Opening touches nothing;
-an array is opened when first asked for, and a sentence then costs the pages it lies on.
+Arrays are opened on first access; reading a sentence then reads only its pages.
 
     {source,target}.tokens.npy          uint16 or uint32 [all pieces], no BOS and no EOS
-    {source,target}.token_offsets.npy   int64 [N + 1]: where each sentence begins in it
-    {source,target}.lengths.npy         [N]: pieces a sentence; a plan reads these, not the offsets (8 N bytes)
+    {source,target}.token_offsets.npy   int64 [N + 1]: the start of each sentence in the tokens
+    {source,target}.lengths.npy         [N]: pieces per sentence; a plan reads these, not the offsets (8 N bytes)
     {source,target}.text.npy            uint8 [all bytes]: the lines as UTF-8, for subword sampling
     {source,target}.text_offsets.npy    int64 [N + 1]
-    documents.npy, positions.npy        int32 [N]: the document of a sentence and its place there; absent if not known
+    documents.npy, positions.npy        int32 [N]: the document of a sentence and its position there; absent if unknown
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _MAPPED_BYTES = 1 << 26
 
 
 class BinaryText:
-    """A split's sentences as piece numbers (without BOS and EOS) and as text, each read where it lies on the disk."""
+    """The sentences of a split as piece numbers (without BOS and EOS) and as text, read from disk on access."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -44,11 +43,11 @@ class BinaryText:
         return len(self.source_lengths)
 
     def source(self, index: int) -> np.ndarray:
-        """[I] uint16 or uint32: the piece numbers of sentence `index`."""
+        """The piece numbers of sentence `index`: [I] uint16 or uint32."""
         return self._source.tokens(index)
 
     def target(self, index: int) -> np.ndarray:
-        """[T] uint16 or uint32: the piece numbers of its translation."""
+        """The piece numbers of the translation of sentence `index`: [T] uint16 or uint32."""
         return self._target.tokens(index)
 
     def source_text(self, index: int) -> str:
@@ -59,17 +58,17 @@ class BinaryText:
 
     @property
     def source_lengths(self) -> np.ndarray:
-        """[N] pieces of every source, mapped."""
+        """The number of pieces of every source [N], memory-mapped."""
         return self._source.lengths
 
     @property
     def target_lengths(self) -> np.ndarray:
-        """[N] pieces of every target, mapped."""
+        """The number of pieces of every target [N], memory-mapped."""
         return self._target.lengths
 
     @cached_property
     def documents(self) -> np.ndarray | None:
-        """[N] int32: the number of the document of every sentence, mapped; None where documents are not known."""
+        """The document number of every sentence [N] int32, memory-mapped; None if documents are unknown."""
         return _mapped(self.folder / "documents.npy") if (self.folder / "documents.npy").is_file() else None
 
     @cached_property
@@ -77,7 +76,7 @@ class BinaryText:
         return _mapped(self.folder / "positions.npy")
 
     def before(self, index: int, reach: int) -> list[int | None]:
-        """The sentences 1 … `reach` before `index` in its document; None before its begin, or if left out."""
+        """The sentences 1 … `reach` before `index` in its document; None before its start, or if left out."""
         return self._along(index, reach, -1)
 
     def after(self, index: int, reach: int) -> list[int | None]:
@@ -88,7 +87,7 @@ class BinaryText:
         """The sentences at distances 1 … `reach` in the direction of `step`, 1 or -1."""
         if self.documents is None:
             raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
-        # A pair that was too long is not stored: the position in the document keeps the true distance.
+        # Pairs that were too long are not stored: positions in the document give the true distance.
         document, position = self.documents[index], int(self._positions[index])
         numbers: list[int | None] = [None] * reach
         for other in range(index + step, index + step * (reach + 1), step):
@@ -101,10 +100,9 @@ class BinaryText:
         return numbers
 
     def context_lengths(self, lengths: np.ndarray, reach: int, after: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Of the `reach` sentences before and `after` sentences after each, the longest and all together, EOS counted:
-        [N] int32 each, 0 for none.
+        """Maximal and total length, with EOS, of each sentence's context: [N] int32 each, 0 for none.
 
-        lengths: [N] pieces of every sentence, as they are counted.
+        The context is the `reach` sentences before and `after` sentences after. lengths: [N] pieces of every sentence.
         """
         if self.documents is None:
             raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
@@ -148,7 +146,7 @@ class _Side:
 
 
 class _Ragged:
-    """Rows of different lengths: all of them one after the other in one file, where each begins in another."""
+    """Rows of different lengths: concatenated in one file, with their offsets in another."""
 
     def __init__(self, flat: Path, offsets: Path) -> None:
         self._flat, self._offsets = _Stretches(flat), _Stretches(offsets)
@@ -159,10 +157,10 @@ class _Ragged:
 
 
 class _Stretches:
-    """An array on the disk of which short stretches are read here and there.
+    """An array on disk for random access to short slices.
 
-    A large one is read, not mapped. Whoever touches a mapped page gets its neighbours too, so that after some hundred
-    batches all of a text of gigabytes would count as this process's memory. A small one is mapped: that is quicker.
+    A large array is read, not mapped: access to a mapped page loads its neighbors too, so that after some hundred
+    batches a text of gigabytes would count as this process's memory. A small one is mapped, which is faster.
     """
 
     def __init__(self, path: Path) -> None:
@@ -183,7 +181,7 @@ class _Stretches:
 
 
 class SideWriter:
-    """One language of a split, appended chunk by chunk."""
+    """Writer of one language of a split, chunk by chunk."""
 
     def __init__(self, folder: Path, side: str, vocabulary_size: int, max_length: int) -> None:
         kinds: dict[str, Any] = {
@@ -220,7 +218,7 @@ class SideWriter:
 
 
 def write_documents(folder: Path, documents: Sequence[str], rows: np.ndarray) -> str:
-    """Write number and position of the documents of the kept `rows`; returns the SHA-256 of both."""
+    """Write document numbers and positions of the kept `rows`; returns the SHA-256 of both."""
     begins = np.array([i == 0 or documents[i] != documents[i - 1] for i in range(len(documents))], dtype=bool)
     numbers = np.cumsum(begins) - 1
     positions = np.arange(len(documents)) - np.flatnonzero(begins)[numbers]
@@ -233,7 +231,7 @@ def write_documents(folder: Path, documents: Sequence[str], rows: np.ndarray) ->
 
 
 class _GrowingArray:
-    """A one-dimensional `.npy` file whose length is known only at the end; NumPy's header leaves room for it."""
+    """A one-dimensional `.npy` file of unknown length; NumPy's header has padding for the final length."""
 
     def __init__(self, path: Path, kind: Any) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by close(), after many appends

@@ -1,8 +1,7 @@
 """Parallel text as lists of lines: reading, checking, writing.
 
-Knows files, lines and document ids. Knows nothing of pieces, vocabularies or tensors. Only a line feed, with or
-without a carriage return before it, ends a line: `str.splitlines` and text-mode universal newlines cut at ten more
-characters (U+2028, NEL, form feed, …), which is how parallel files silently come apart.
+Only a line feed, with or without a carriage return before it, ends a line: `str.splitlines` and universal newlines
+split at ten more characters (U+2028, NEL, form feed, …), which silently misaligns parallel files.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from core_models.files.atomic_files import atomic_replace
 from core_models.files.file_marks import mended
 from core_models.files.run_files import LINES, read_bytes
 
-# What `str.splitlines` takes for a line end and a line-oriented corpus does not, plus the byte-order mark.
+# Line ends of `str.splitlines` that are not line ends in a corpus.
 _FALSE_LINE_ENDS = {
     "\u2028": "U+2028 (line separator)", "\u2029": "U+2029 (paragraph separator)", "\u0085": "U+0085 (NEL)",
     "\x0b": "U+000B (vertical tab)", "\x0c": "U+000C (form feed)", "\x1c": "U+001C", "\x1d": "U+001D",
@@ -38,7 +37,7 @@ class TextError(ValueError):
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Sentences, their translations where there are any, and the document each belongs to where that is known."""
+    """Sentences, with their translations and document ids if known."""
 
     name: str
     sources: list[str]
@@ -55,7 +54,7 @@ class ParallelText:
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Read a UTF-8 file, plain or `.gz`, as a list of lines without their ends; one leading byte-order mark is dropped.
+    """Read a UTF-8 file, plain or `.gz`, as a list of lines without line ends; a byte-order mark is dropped.
 
     Raises TextError for a missing or empty file, a broken archive and invalid UTF-8 (with the line).
     """
@@ -64,14 +63,14 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def stored_lines(path: str | Path) -> list[str]:
-    """`read_lines` of a plain file that belongs to a run or to prepared text: never of a pipe or a device."""
+    """`read_lines` for a plain file of a run or of prepared text; never reads a pipe or a device."""
     with _explained(path):
         content = read_bytes(path, LINES)
     return split_lines(content, path)
 
 
 def split_lines(content: bytes, where: str | Path) -> list[str]:
-    """The lines of UTF-8 text that was read elsewhere, from standard input for instance; see `read_lines`."""
+    """Split UTF-8 text, e.g. from standard input, into lines; see `read_lines`."""
     text = _decode(where, content)
     if not text:  # nothing, or nothing but a byte-order mark
         raise TextError(f"{where}: the file is empty: copy it again, or name another.")
@@ -94,10 +93,10 @@ def read_parallel(
 ) -> ParallelText:
     """Read sentence-aligned files.
 
-    documents: a file with one document id a line; by default `train.docids` (or `.docids.gz`) beside `train.en`, if it
-    is there. Raises TextError where the files do not fit each other, with the line where they part.
+    documents: a file with one document id per line; by default `train.docids` (or `.docids.gz`) next to `train.en`, if
+    it exists. Raises TextError if the numbers of lines differ, with the first misaligned line.
     """
-    source = mended(source)  # first of all: the others stand beside it
+    source = mended(source)  # first, as the other files are next to it
     sources = read_lines(source)
     targets = None
     if target is not None:
@@ -110,7 +109,7 @@ def read_parallel(
 
 
 def documents_beside(source: str | Path) -> Path | None:
-    """Where the document ids of a text file are by convention: its stem + `.docids` or `.docids.gz`; None if absent."""
+    """The file of document ids of a text file, its stem + `.docids` or `.docids.gz`; None if absent."""
     folder, stem = Path(source).parent, _stem(Path(source))
     candidates = (folder / f"{stem}.docids", folder / f"{stem}.docids.gz")
     return next((candidate for candidate in candidates if candidate.is_file()), None)
@@ -136,7 +135,7 @@ def read_tsv(path: str | Path, columns: tuple[int, ...] = (0, 1), name: str | No
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines as UTF-8, gzipped if the name ends in `.gz`; the file appears whole or not at all."""
+    """Write lines atomically as UTF-8, gzipped if the name ends in `.gz`."""
     path = Path(path)
     # mtime=0: the same lines give the same bytes
     with (
@@ -149,7 +148,7 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def _encode(path: Path, number: int, line: str) -> bytes:
-    """One line as it stands in a file; TextError for what would not be read back as it is."""
+    """Encode a line for a file; raises TextError for a line that would not be read back unchanged."""
     forbidden = [name for sign, name in (("\n", "a line end"), ("\0", "a NUL")) if sign in line]
     if forbidden or line.endswith("\r"):
         raise TextError(
@@ -164,7 +163,7 @@ def _encode(path: Path, number: int, line: str) -> bytes:
 
 
 def check_documents(documents: Sequence[str], where: str) -> None:
-    """Raise TextError for an empty document id or one whose sentences are not one unbroken run."""
+    """Raise TextError for an empty document id or a document that is not contiguous."""
     begun: dict[str, int] = {}
     number = 1
     for identifier, run in itertools.groupby(documents):
@@ -199,7 +198,7 @@ def _read_bytes(path: Path) -> bytes:
 
 @contextmanager
 def _explained(path: str | Path) -> Iterator[None]:
-    """Turns whatever is said against reading a file into a TextError."""
+    """Convert errors of reading a file to TextError."""
     try:
         yield
     except FileNotFoundError:
@@ -230,7 +229,7 @@ def _decode(where: str | Path, content: bytes) -> str:
 
 
 def _named(where: str | Path, content: bytes, position: int, why: str) -> TextError:
-    """What is wrong at a byte of the file: `{column}` in the reason becomes the byte's number in its line."""
+    """The error for a byte of the file; `{column}` in the reason is replaced by the byte's position in its line."""
     line = content.count(b"\n", 0, position) + 1
     column = position - (content.rfind(b"\n", 0, position) + 1) + 1
     return TextError(f"{where}:{line}: {why.format(column=column)}.")
@@ -241,7 +240,7 @@ def _stem(path: Path) -> str:
 
 
 def _explain_mismatch(source: Path, sources: list[str], target: Path, targets: list[str]) -> str:
-    """Say where two files part and why: a false line end or a byte-order mark, or else the first visible difference."""
+    """Explain where two files are misaligned: a false line end, a byte-order mark, or the first visible difference."""
     counts = f"{source} has {len(sources)} lines but {target} has {len(targets)}"
     (short, shorter), (long, longer) = sorted(((source, sources), (target, targets)), key=lambda side: len(side[1]))
     separated = [
@@ -249,7 +248,7 @@ def _explain_mismatch(source: Path, sources: list[str], target: Path, targets: l
     ]
     if separated:
         number, character = separated[0]
-        # Only when the counts add up is the separator known to be the whole cause.
+        # The separators are certainly the cause only if the counts add up.
         certainty = "" if len(separated) == len(longer) - len(shorter) else "probably "
         return (
             f"{counts}: they {certainty}part at line {number}, where {short} holds {_FALSE_LINE_ENDS[character]}, "

@@ -1,10 +1,10 @@
-"""The folder of prepared text: vocabularies, binarised train and dev, test sets; making it once and opening it.
+"""The folder of prepared text: vocabularies, binarized train and dev, test sets; preparing and opening it.
 
-Knows the folder's layout. Knows nothing of batches or of models. Opening reads the manifest only.
+Opening reads the manifest only.
 
     data.yaml       the manifest: a folder without it is no prepared text
     vocabulary/     joint.model, or source.model and target.model
-    train/, dev/    see arrays.py
+    train/, dev/    see mmap_arrays.py
     tests/          NAME.source, NAME.target, NAME.docids, NAME.truth.jsonl: plain text, every sentence
 """
 
@@ -35,17 +35,17 @@ __all__ = ["BinaryText", "Prepared", "prepare"]
 
 FORMAT = 1
 MANIFEST = "data.yaml"
-_EARLIER = ".unfinished"  # where earlier versions prepared text before they moved it to its place
+_EARLIER = ".unfinished"  # where earlier versions prepared text before moving it
 _ROOMS = ("vocabulary", "train", "dev", "tests")
 _OURS = re.compile(
     r"data\.yaml|vocabulary/(joint|source|target)\.model|(train|dev)/((source|target)\.\w+|documents|positions)\.npy"
 )
 _TEST_FILES = (".source", ".target", ".docids", ".truth.jsonl")
-_LOCK_SECONDS = 1.0  # longer than it takes a reader to clear up
-_CHUNK = 20_000  # sentences that are segmented at once
+_LOCK_SECONDS = 1.0  # longer than a reader's repair takes
+_CHUNK = 20_000  # sentences segmented at once
 _TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-Report = Callable[[int, int, str], None]  # (pairs done, in all, what of the work)
-_NAMED_LINES = 10  # of the lines that were left out, so many are named
+Report = Callable[[int, int, str], None]  # (pairs done, pairs in all, current work)
+_NAMED_LINES = 10  # at most so many left-out lines are named
 
 
 class _VocabularyEntry(BaseModel):
@@ -61,7 +61,7 @@ class _TestEntry(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """What is read from a manifest; there is more in it."""
+    """The keys read from a manifest; it has more."""
 
     digest: str
     vocabulary: _VocabularyEntry
@@ -71,14 +71,14 @@ class _Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared folder: its manifest, its vocabularies, its binarised splits and its test sets."""
+    """A prepared folder: its manifest, vocabularies, binarized splits and test sets."""
 
     folder: Path
     manifest: dict[str, Any]
 
     @classmethod
     def open(cls, folder: str | Path) -> Prepared:
-        """Open a folder that `prepare` finished; TextError if it is missing, unfinished or of another format."""
+        """Open a prepared folder; raises TextError if it is missing, unfinished or of another format."""
         folder = mend(folder)
         if not (folder / MANIFEST).is_file():
             why = f"{MANIFEST} is missing, so it was not finished" if folder.is_dir() else "there is no such folder"
@@ -96,12 +96,12 @@ class Prepared:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over vocabularies, texts and settings: equal digests, equal data."""
+        """SHA-256 of vocabularies, texts and settings: equal digests mean equal data."""
         return self.manifest["digest"]
 
     @property
     def joint(self) -> bool:
-        """Whether both sides share one vocabulary."""
+        """True if both sides share one vocabulary."""
         return self.manifest["vocabulary"]["joint"]
 
     @cached_property
@@ -115,18 +115,18 @@ class Prepared:
         return Vocabulary.load(self.folder / "vocabulary" / "target.model")
 
     def split(self, name: str) -> BinaryText:
-        """The binarised `train` or `dev`."""
+        """The binarized split `train` or `dev`."""
         if name not in self.manifest["splits"]:
             raise TextError(f"{self.folder}: no split {name!r}; there is {', '.join(self.manifest['splits'])}.")
         return BinaryText(self.folder / name)
 
     @property
     def test_names(self) -> list[str]:
-        """The test sets, `dev` the first of them."""
+        """The names of the test sets, `dev` first."""
         return list(self.manifest["tests"])
 
     def test(self, name: str) -> ParallelText:
-        """A test set as text, every sentence of it."""
+        """A complete test set as text."""
         known = self._test_entry(name)
         sources, targets, documents = (
             stored_lines(self.folder / "tests" / f"{name}.{suffix}") if known[suffix] else None
@@ -135,7 +135,7 @@ class Prepared:
         return ParallelText(name, sources or [], targets, documents)
 
     def truth(self, name: str) -> Path | None:
-        """The file with what is known of each sentence of a test set; None where nothing is."""
+        """The file of truth records of a test set, or None."""
         known = self._test_entry(name)
         return self.folder / "tests" / f"{name}.truth.jsonl" if known["truth"] else None
 
@@ -161,13 +161,13 @@ def prepare(
     seed: int = 1,
     report: Report | None = None,
 ) -> Prepared:
-    """Train the vocabulary, binarise train and dev and lay the test sets beside them.
+    """Train the vocabulary, binarize train and dev, and copy the test sets.
 
-    pieces: of the joint vocabulary, or of each side's. max_length: pieces a sentence; a pair with a longer side, or an
-    empty one, is left out of train and dev and counted in the manifest. truths: test name -> its `.jsonl` file.
-    report: called with the pairs done, those in all and what is done.
-    A call that fails or is interrupted leaves an earlier preparation as it was. Raises FolderError where the folder
-    holds anything else, or another process is preparing it.
+    pieces: size of the joint vocabulary, or of each side's. max_length: pieces per sentence; a pair with a longer or an
+    empty side is left out of train and dev and counted in the manifest. truths: test name -> its `.jsonl` file. report:
+    called with the pairs done, their total and the current work.
+    A call that fails or is interrupted leaves an earlier preparation unchanged. Raises FolderError if the folder has
+    other files, or another process is preparing it.
     """
     folder, truths = Path(folder), truths or {}
     sets = {"dev": dev, **(tests or {})}
@@ -225,12 +225,12 @@ def _check_test_name(name: str) -> None:
 
 
 def _foreign(folder: Path) -> str | None:
-    """The first thing in a folder that no preparation made: all of it, where no manifest says what was prepared."""
+    """The first file in a folder that is not from a preparation; without a manifest, any file."""
     tests: set[str] = set()
     known = False
-    for place in (folder, folder / _EARLIER):
+    for candidate in (folder, folder / _EARLIER):
         try:
-            manifest = parse(_Manifest, read_yaml(place / MANIFEST), where=MANIFEST)
+            manifest = parse(_Manifest, read_yaml(candidate / MANIFEST), where=MANIFEST)
         except ConfigError:
             continue
         known = True

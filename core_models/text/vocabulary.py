@@ -1,7 +1,6 @@
-"""The SentencePiece vocabulary: training, segmenting, sampling segmentations.
+"""The SentencePiece vocabulary: training, segmentation, subword sampling.
 
-Knows strings and piece numbers. Knows nothing of files of text, of two languages or of batches: a joint vocabulary is
-one that was trained on both sides' lines.
+A joint vocabulary is trained on the lines of both languages.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 KINDS = ("unigram", "bpe")
 # SentencePiece scores an unknown character this far below the rarest piece (unigram_model.cc, kUnkPenalty).
 _UNKNOWN_PENALTY = 10.0
-# Lines that training looks at; more change little and cost hours and tens of gigabytes.
+# Lines used in training; more change little and cost hours and tens of gigabytes.
 _TRAINING_LINES = 2_000_000
-_TRAINING_LINE_BYTES = 65_536  # SentencePiece would silently skip what is longer than 4,192 bytes
-_KILLED = -9  # as Linux does with the largest process where memory runs out
+_TRAINING_LINE_BYTES = 65_536  # by default SentencePiece silently skips lines above 4,192 bytes
+_KILLED = -9  # Linux kills the largest process when memory runs out
 _NO_MEMORY = ("bad_alloc", "memoryerror", "cannot allocate memory", "failed to map segment")
 _SPACE = "▁"
 
@@ -61,10 +60,10 @@ class Vocabulary:
         character_coverage: float = 1.0,
         seed: int = 1,
     ) -> Vocabulary:
-        """Learn `size` pieces (the four control pieces among them); the same lines, in order, give the same model.
+        """Train a vocabulary of `size` pieces, including the four control pieces; a function of the lines in order.
 
-        seed: draws the lines that are looked at where there are more than two million. Raises TextError if the text
-        does not hold so many pieces, or not so few, and MemoryError where there is no memory to learn them.
+        seed: for sampling of lines if there are more than two million. Raises TextError if the text does not allow this
+        number of pieces, and MemoryError if memory runs out.
         """
         if kind not in KINDS:
             raise TextError(f"vocabulary kind {kind!r}: choose one of {', '.join(KINDS)}.")
@@ -78,7 +77,7 @@ class Vocabulary:
             "unk_id": UNK,
             "bos_id": BOS,
             "eos_id": EOS,
-            "num_threads": 1,  # expectations summed in another order give another model
+            "num_threads": 1,  # another order of summation would give another model
             "max_sentence_length": _TRAINING_LINE_BYTES,
             "minloglevel": 2,
         }
@@ -99,14 +98,14 @@ class Vocabulary:
             return cls(model)
         except TextError as error:
             raise TextError(f"{path}: not a usable SentencePiece model: {error}") from None
-        except RuntimeError:  # its own words are a line of C++
+        except RuntimeError:  # its message is a line of C++
             raise TextError(
                 f"{path}: not a usable SentencePiece model: it is cut short or something else; copy it again from "
                 "where it was made."
             ) from None
 
     def save(self, path: str | Path) -> None:
-        """Write the model file; it appears whole or not at all."""
+        """Write the model file atomically."""
         with atomic_replace(Path(path)) as unfinished:
             unfinished.write_bytes(self._model)
 
@@ -123,31 +122,31 @@ class Vocabulary:
 
     @cached_property
     def kind(self) -> str:
-        """`unigram` or `bpe`."""
+        """The model type, `unigram` or `bpe`."""
         # A BPE model scores its merges 0, -1, -2, … by rank; a unigram model stores log probabilities.
         scores = self._scores[EOS + 1 :]
         return "bpe" if np.array_equal(scores, -np.arange(len(scores))) else "unigram"
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Segment each line in the one best way; no BOS, no EOS."""
+        """Segment each line in the best way; no BOS, no EOS."""
         return self._processor.encode(list(lines), out_type=int)
 
     def decode(self, ids_lists: Iterable[Sequence[int]]) -> list[str]:
-        """Join pieces to text, one line for each list; PAD, BOS and EOS leave nothing behind."""
+        """Join pieces to text, one line for each list, without PAD, BOS and EOS."""
         return [self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)]) for ids in ids_lists]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The pieces as SentencePiece writes them, a leading `▁` for a space."""
+        """The pieces in SentencePiece's notation, with `▁` for a space."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
 
     def sample(
         self, line: str, alpha: float, generator: random.Random | np.random.Generator, nbest: int = 64
     ) -> list[int]:
-        """Draw one segmentation with `generator` alone: SentencePiece's own draws come from a hidden global state.
+        """Sample one segmentation with `generator`; SentencePiece's sampling would use a hidden global state.
 
         Unigram: one of the `nbest` best with probability proportional to P(segmentation) ** alpha (Kudo 2018, Eq. 8);
-        alpha 0 is uniform, large alpha the best. BPE: each merge is left out with probability alpha, `nbest` is not
-        used (Provilkov et al. 2020, Algorithm 1); alpha 0 is the usual segmentation, alpha 1 single characters.
+        alpha 0 is uniform, large alpha the best. BPE: each merge is dropped with probability alpha, `nbest` is not used
+        (Provilkov et al. 2020, Algorithm 1); alpha 0 is the deterministic segmentation, alpha 1 single characters.
         """
         if self.kind == "bpe":
             if not 0 <= alpha <= 1:
@@ -176,14 +175,14 @@ class Vocabulary:
     def _merge_with_dropout(
         self, line: str, dropout: float, generator: random.Random | np.random.Generator
     ) -> list[int]:
-        # SentencePiece never merges across a space that begins a piece, so words are merged one by one.
+        # SentencePiece never merges across a space at the start of a piece, so words are merged separately.
         words = re.findall(f"{_SPACE}*[^{_SPACE}]*", self._normalized(line))
         ids = [
             self._processor.piece_to_id(piece)
             for word in words
             for piece in _merged(list(word), self._merge_scores, dropout, generator)
         ]
-        # A run of unknown characters is one UNK, as in SentencePiece's own output.
+        # Consecutive unknown characters are one UNK, as in SentencePiece's output.
         return [i for before, i in zip([PAD, *ids], ids, strict=False) if not i == before == UNK]
 
     def _normalized(self, line: str) -> str:
@@ -194,7 +193,7 @@ class Vocabulary:
 def _merged(
     symbols: list[str], scores: dict[str, float], dropout: float, generator: random.Random | np.random.Generator
 ) -> list[str]:
-    """Merge the best-scored adjacent pair until none is left; at each step each pair is left out with `dropout`."""
+    """Merge the best adjacent pair until none is left; in each step each pair is dropped with probability `dropout`."""
     while len(symbols) > 1:
         pairs = (
             (scores[pair], -position)
@@ -210,7 +209,7 @@ def _merged(
 
 
 def _reservoir(lines: Iterable[str], most: int, seed: int) -> list[str]:
-    """At most `most` of the non-empty lines, each equally likely (Vitter 1985, Algorithm R)."""
+    """Sample at most `most` of the non-empty lines, each equally likely (Vitter 1985, Algorithm R)."""
     generator, seen = random.Random(seed), 0
     kept: list[str] = []
     for line in lines:
@@ -227,7 +226,7 @@ def _reservoir(lines: Iterable[str], most: int, seed: int) -> list[str]:
 
 
 def _trained(lines: list[str], settings: Mapping[str, Any]) -> bytes:
-    """The model that SentencePiece learns, in a process of its own, which finds modules where this one does."""
+    """Train a SentencePiece model in a subprocess with the same module path."""
     process = subprocess.run(
         [sys.executable, "-P", vocabulary_training.__file__],
         input=pickle.dumps((lines, settings)),

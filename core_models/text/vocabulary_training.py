@@ -1,6 +1,6 @@
-"""SentencePiece's training, a program of its own: where it finds no memory it aborts the process that it runs in.
+"""SentencePiece's training as a separate program, since it aborts its process when memory runs out.
 
-Reads the lines and the settings from its standard input, pickled; writes the model. Run by `vocabulary`.
+Reads the pickled lines and settings from standard input and writes the model. Called by `vocabulary`.
 """
 
 import ctypes
@@ -11,12 +11,12 @@ import sys
 
 import sentencepiece
 
-REFUSED = 3  # the exit code where SentencePiece said why, which is then written instead of a model
+REFUSED = 3  # exit code if SentencePiece reported an error, whose message is then written instead of a model
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, prctl(2)
 
 
 def main() -> None:
-    if sys.platform == "linux":  # whoever waits for the model was killed: nobody needs it any more
+    if sys.platform == "linux":  # end with the parent process, which waits for the model
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     lines, settings = pickle.load(sys.stdin.buffer)
     model = io.BytesIO()

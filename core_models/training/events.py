@@ -1,6 +1,6 @@
-"""The events of a training's log, RUN/training.jsonl: one a line. Never imports torch.
+"""The events of a training log, RUN/training.jsonl, one per line. Never imports torch.
 
-A line that is none, cut short by a killed process or spoiled, is passed over: what the others say stays true.
+Invalid lines, truncated by a killed process or damaged, are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Event(BaseModel):
 
 
 class _Measured(_Event):
-    """Where training was, and numbers by their names."""
+    """An event with numbers by name, and the position in training."""
 
     __pydantic_extra__: dict[str, float] = Field(init=False)
 
@@ -45,7 +45,7 @@ _KINDS: dict[Any, type[_Event]] = {"train": _Measured, "valid": _Measured, "star
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a log, none where there is no file; raises OSError where it cannot be read."""
+    """Yield the events of a log, none if the file is missing; raises OSError if it cannot be read."""
     try:
         lines = open_file(path, LOG)
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def event_of(line: bytes) -> dict[str, Any] | None:
-    """The event of a line; None where it is none."""
+    """Parse the event of a line; None if it is invalid."""
     try:
         event = parse_json(line)
         if not isinstance(event, dict):

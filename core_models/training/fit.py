@@ -1,4 +1,4 @@
-"""Train a run folder: put configuration, data, system, optimiser and state together, and let the loop run."""
+"""Train a run folder: set up configuration, data, system, optimizer and state, and run the training loop."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def fit(
     minutes: float | None = None,
     reward: Reward | None = None,
 ) -> Progress:
-    """Train the run in `folder` (made by `begin_run`), or go on from its last state.
+    """Train the run in `folder` (created by `begin_run`), or continue from its last state.
 
-    score(hypotheses, references) is called where early stopping watches BLEU or chrF; reward(sources, hypotheses,
-    references) where it watches adequacy, or training is towards that; report after every logged step; device "auto" is
-    the best there is; minutes bounds this call, the run then stays resumable. Returns where training stands.
+    score(hypotheses, references) is called if early stopping monitors BLEU or chrF; reward(sources, hypotheses,
+    references) if it monitors adequacy, or training optimizes it; report after every logged step; device "auto" is the
+    best available; minutes limits this call, after which the run can be resumed. Returns the progress of training.
 
-    A run that had ended goes on where its configuration by now asks for more (max_steps, max_epochs, patience), as if
-    it had from the start; what cannot be so is warned of and logged: see `_unlike_from_the_start`. Raises
-    ConfigError for settings that cannot be, TextError for texts that cannot give the context that is read,
-    CheckpointError for a broken state or another vocabulary, TrainingError also where another process trains the run.
+    A finished run continues if its configuration now allows more (max_steps, max_epochs, patience), as if it had from
+    the start; differences from that are logged with a warning: see `_unlike_from_the_start`. Raises ConfigError for
+    invalid settings, TextError for texts without the context that is read, CheckpointError for a broken state or
+    another vocabulary, TrainingError also if another process trains the run.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -96,7 +96,7 @@ def _prepared_loop(
     report: Report | None,
     reward: Reward | None,
 ) -> tuple[Loop, bool]:
-    """The loop where the run's last state left it, and whether that was the end until more was asked for."""
+    """The training loop at the run's last state, and whether a finished run is continued."""
     training = config.training
     optimizer = _optimizer(system, training)
     rank, processes = accelerator.process_index, accelerator.num_processes
@@ -152,9 +152,9 @@ def _progress(
     vocabularies: tuple[Vocabulary, Vocabulary],
     optimizer: torch.optim.Optimizer,
 ) -> tuple[Progress, bool]:
-    """How far the run is, weights and optimizer put there; and whether that was the end until more was asked for.
+    """Load the progress, weights and optimizer of the run; also returns whether a finished run is continued.
 
-    A run that begins takes its weights from `init_from`, where that is named.
+    A new run takes its weights from `init_from`, if given.
     """
     rank, processes = accelerator.process_index, accelerator.num_processes
     progress, state = Progress(processes=processes), latest_state(folder / "state")
@@ -171,12 +171,12 @@ def _progress(
 
 
 def _check_decoding(config: RunConfig, system: System, score: Score | None, reward: Reward | None) -> None:
-    """Refuses now what would stop training at its first step or, if early stopping watches a score, validation."""
+    """Raise ConfigError for settings that would fail at the first step or at the first validation."""
     metric, weight = config.training.early_stopping.metric, config.training.adequacy.weight
     if reward is None and (weight or metric == "adequacy"):
         option = "adequacy.weight" if weight else "early_stopping.metric: adequacy"
         raise ConfigError(f"{option} needs a reward function handed to fit(reward=...)")
-    system.with_test_loss(config.search.test_loss)  # which refuses what it cannot do
+    system.with_test_loss(config.search.test_loss)  # raises ConfigError if it is impossible
     if metric == "loss":
         return
     if score is None and metric != "adequacy":
@@ -186,7 +186,7 @@ def _check_decoding(config: RunConfig, system: System, score: Score | None, rewa
 
 
 def _check_context(training: TrainingConfig, system: System, prepared: Prepared) -> None:
-    """Refuses a context that the system does not read, and texts that cannot give the one it does."""
+    """Raise an error for a context that the system does not read, and for texts without the context it reads."""
     requested, read = training.context_sentences, system.context.sentences
     if requested and requested != read:
         what = f"reads {read}: set the system's own context_sentences" if read else "reads none: take one such as qcn"
@@ -197,7 +197,7 @@ def _check_context(training: TrainingConfig, system: System, prepared: Prepared)
 
 
 def _check_positions(system: System, where: str, source: int, target: int = 0) -> None:
-    """Refuses sentences of so many positions, EOS counted, where fewer are learned."""
+    """Raise ConfigError for sentences with more positions (with EOS) than are learned."""
     model = system.config
     encoder = "transformer" in (model.backbone, model.encoder)
     needed = max(source if encoder else 0, target if model.backbone == "transformer" else 0)
@@ -211,7 +211,7 @@ def _check_positions(system: System, where: str, source: int, target: int = 0) -
 def _check_dev(
     config: RunConfig, system: System, prepared: Prepared, vocabularies: tuple[Vocabulary, Vocabulary]
 ) -> None:
-    """Refuses a dev text that early stopping could not translate: it has pairs that are left out of the loss."""
+    """Raise an error for a dev text that early stopping could not translate; it includes pairs left out of the loss."""
     if config.training.early_stopping.metric == "loss":
         return
     dev = prepared.test("dev")
@@ -240,7 +240,7 @@ def freeze(system: System, train: Sequence[str]) -> None:
 
 
 def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabulary]:
-    """The prepared text's, source and target; raises CheckpointError where the run was begun with others."""
+    """The vocabularies of the prepared text; raises CheckpointError if the run was begun with others."""
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     if side := other_vocabulary(folder, vocabularies):
         raise CheckpointError(
@@ -251,7 +251,7 @@ def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabul
 
 
 def _unlike_from_the_start(progress: Progress, training: TrainingConfig) -> list[str]:
-    """What sets a run that had ended, and was asked for more, apart from one that was asked for as much at once."""
+    """Differences of a continued finished run from one that was configured for as many steps from the start."""
     differences = []
     if progress.step % training.validate_every:
         differences.append(
@@ -296,7 +296,7 @@ def _write_start(loop: Loop, precision: str, going_on: bool) -> None:
 
 
 def chosen_precision(precision: str, device: str) -> str:
-    """What `auto` stands for on this machine: bfloat16 on CUDA where the chip has it, else float32."""
+    """Resolve precision `auto`: bfloat16 on CUDA devices that support it, else float32."""
     if precision != "auto":
         return precision
     cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
@@ -313,13 +313,13 @@ def _check_same_state(accelerator: Accelerator, folder: Path, step: int) -> None
 
 
 def _accelerator(precision: str, device: str) -> Accelerator:
-    # Accelerate keeps the first call's device and precision for the process; a second fit may ask for others.
+    # Accelerate stores the first call's device and precision for the process; a second fit may use others.
     if not torch.distributed.is_initialized():
         AcceleratorState._reset_state(reset_partial_state=True)
         if device.startswith("cuda:"):  # Accelerate takes the process's current card
             torch.cuda.set_device(device)
-    # Accelerate lets processes on CPUs work together only if it is told that they are on CPUs; and of itself it would
-    # take Apple's GPU, which has no float64, in which tokens are counted.
+    # Accelerate runs several processes on CPUs only with cpu=True; by default it would use Apple's GPU, which has no
+    # float64, in which tokens are counted.
     cpu = device == "cpu" or (device == "auto" and not torch.cuda.is_available())
     return Accelerator(cpu=cpu, mixed_precision="bf16" if precision == "bfloat16" else "no")
 

@@ -1,4 +1,4 @@
-"""What one step of training did: numbers of the global batch, the same on every process."""
+"""The result of one training step: numbers of the global batch, the same on every process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Update:
     """Loss terms summed over the global batch (nats), its target tokens, and the gradient's norm before clipping.
 
-    broken: the processes whose own loss is not finite. rewards: means over the global batch's sentences, by name.
+    broken: the processes with a loss that is not finite. rewards: means over the global batch's sentences, by name.
     """
 
     losses: dict[str, float]
@@ -22,7 +22,7 @@ class Update:
 
     @property
     def problem(self) -> str:
-        """Why the weights must not be changed by this step, or nothing."""
+        """The reason why this step must not change the weights, or ""."""
         if self.broken:
             return f"the loss of process {', '.join(map(str, self.broken))} is not finite"
         if not all(map(math.isfinite, self.losses.values())):

@@ -1,7 +1,4 @@
-"""The weights a run began from, made again: its configuration, its seed, and the run it was begun from, if any.
-
-Knows the files of a run and how training seeds a system; what the weights are compared for is others' business.
-"""
+"""The initial weights of a run, reproduced from its configuration, its seed, and the run in `init_from`, if any."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ from core_models.translator import Translator
 
 
 def untrained(folder: str | Path) -> Translator:
-    """The system of a run folder as it was before its first update, in float32 on the CPU.
+    """The system of a run folder before its first update, in float32 on the CPU.
 
-    Raises ConfigError, or CheckpointError where the run that it was begun from is gone.
+    Raises ConfigError, or CheckpointError if the run in `init_from` is gone.
     """
     folder = Path(folder)
     config = read_config(folder)

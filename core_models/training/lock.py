@@ -1,7 +1,6 @@
-"""One training at a time in a run's folder: RUN/.training.lock, held by the first of its processes, says who that is.
+"""The lock for training a run, RUN/.training.lock: held by the main process, whose name is in the file.
 
-The system gives the lock back when that process ends, however it ends. Knows no training; who only reads a run needs
-no lock.
+The operating system releases it when that process ends. Reading a run needs no lock.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LOCK = ".training.lock"
 
 @contextmanager
 def training_lock(folder: Path, accelerator: Accelerator) -> Iterator[None]:
-    """Keeps all other trainings off a run; where one is at it, every process raises TrainingError."""
+    """Hold the training lock of a run; if another training holds it, every process raises TrainingError."""
     lock, refused = FileLock(folder / LOCK), False
     try:
         if accelerator.is_main_process:
@@ -48,7 +47,7 @@ def training_lock(folder: Path, accelerator: Accelerator) -> Iterator[None]:
 
 
 def _note(folder: Path, holder: str) -> None:
-    # A full disk, or a system that lets nobody write what is locked: then nobody is named.
+    # On a full disk, or if locked files cannot be written, the holder stays unnamed.
     with suppress(OSError), open_to_write(folder / LOCK) as file:
         file.write(holder.encode())
 

@@ -1,4 +1,4 @@
-"""`training.jsonl`: one event a line, and its mirror in TensorBoard if that is installed and asked for."""
+"""The training log `training.jsonl`, one event per line, optionally mirrored in TensorBoard."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from core_models.training.gradient_check import Update
 
 
 class TrainingLog:
-    """Appends events; opened at a step, it first drops what was logged after it by a process that was interrupted.
+    """Appends events; when opened at a step, it drops later events of an interrupted process.
 
-    going_on: training that had ended goes on, so a logged end is dropped too. `ended`: the end of training is logged
-    already. Raises OSError that names the file where an event cannot be written.
+    going_on: a finished training continues, so a logged end is dropped too. ended: the end of training is logged.
+    Raises OSError that names the file if an event cannot be written.
     """
 
     def __init__(self, folder: Path, step: int, tensorboard: bool = False, going_on: bool = False) -> None:
@@ -35,7 +35,7 @@ class TrainingLog:
         self._board = _open_board(folder) if tensorboard else None
 
     def _keep(self, step: int, going_on: bool) -> int:
-        """Bytes up to and with the last whole event that is not later than `step`, an end left out when going on."""
+        """The number of bytes up to the last complete event not later than `step`, without an end when going on."""
         whole = position = 0
         with open_file(self.path, LOG) as lines:
             for line in lines:
@@ -67,15 +67,17 @@ class TrainingLog:
 
 
 class Window:
-    """Means per token, rewards and speed since the last line of the log; `sums` is kept in the state, so that a line
-    whose steps lie before and after an interruption says what it would have said without one."""
+    """Means per token, rewards and speed since the last line of the log.
+
+    `sums` is stored in the state, so that a line whose steps span an interruption is the same as without it.
+    """
 
     def __init__(self, sums: dict[str, float]) -> None:
         self.sums = sums
         self._restart()
 
     def _restart(self) -> None:
-        self._tokens, self._began = 0.0, time.perf_counter()  # of this process: another one's time says nothing
+        self._tokens, self._began = 0.0, time.perf_counter()  # of this process only
 
     def add(self, update: Update) -> None:
         losses = {f"{name}_loss": value for name, value in update.losses.items()}
@@ -85,7 +87,7 @@ class Window:
         self._tokens += update.tokens
 
     def close(self) -> dict[str, float]:
-        """What the steps since the last call were like, and a new beginning; empty where all were skipped."""
+        """The means of the steps since the last call, which are then reset; empty if all steps were skipped."""
         sums, tokens, began = dict(self.sums), self._tokens, self._began
         self.sums.clear()
         self._restart()

@@ -1,10 +1,9 @@
-"""The training loop: batches in, a trained run folder out, resumable at every state it saves.
+"""The training loop, resumable at every state it saves.
 
-Accelerate carries device, precision and processes. Ours are the plan of the data, the position in it, and the one
-number that the whole weighted loss is divided by: target tokens (or sentences) of the global batch, over all ranks
-and all accumulated batches. What is decided is decided from the same numbers on every process, and clocks decide when
-a call ends, never what is trained. All of a step is logged before its state is saved. Knows no metric: early stopping
-on a score calls the function it was handed.
+Accelerate handles device, precision and processes. This module handles the plan of the data, the position in it, and
+the normalization of the weighted loss by target tokens (or sentences) of the global batch, over all ranks and all
+accumulated batches. All processes decide from the same numbers; clocks decide when a call ends, never what is trained.
+Everything of a step is logged before its state is saved. Metrics for early stopping are functions of the caller.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from core_models.training.state import keep_checkpoint, random_states, save_stat
 
 SKIPPED_IN_A_ROW = 10
 Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better
-Report = Callable[[Progress, int, dict[str, float]], None]  # (where we are, steps in all, latest values)
+Report = Callable[[Progress, int, dict[str, float]], None]  # (progress, steps in all, latest values)
 
 
 class TrainingError(RuntimeError):
@@ -46,7 +45,7 @@ class TrainingError(RuntimeError):
 
 @dataclass
 class Loop:
-    """One run's training: `run` goes from where `progress` stands to the end, or to where time is up."""
+    """The training of one run: `run` continues from `progress` to the end, or until time is up."""
 
     folder: Path
     config: RunConfig
@@ -73,7 +72,7 @@ class Loop:
         return int(min(by_epochs, training.max_steps or math.inf))
 
     def groups(self) -> Iterator[list[Batch]]:
-        """Batches that make up one step, from the position on, epoch after epoch; who trains on them moves it."""
+        """Yield the batches of each step from the current position, epoch by epoch; the caller advances it."""
         training, progress = self.config.training, self.progress
         while training.max_epochs is None or progress.epoch < training.max_epochs:
             batches = self.loader.epoch(progress.epoch, start=progress.batch)
@@ -82,7 +81,7 @@ class Loop:
             progress.epoch, progress.batch = progress.epoch + 1, 0
 
     def step(self, group: list[Batch]) -> Update:
-        """One update, or none where a loss or the gradient is not finite; the same on every process."""
+        """One update, skipped if a loss or the gradient is not finite; the same on every process."""
         training = self.config.training
         counts = torch.tensor([sum(b.target_tokens for b in group), sum(len(b) for b in group)], dtype=torch.float64)
         tokens, sentences = self.accelerator.reduce(counts.to(self.accelerator.device)).tolist()
@@ -118,7 +117,7 @@ class Loop:
         return update
 
     def validate(self) -> dict[str, float]:
-        """Loss per target token (nats, no smoothing) on dev, and the score handed in, if early stopping asks for it."""
+        """Loss per target token (nats, no smoothing) on dev, and the metric of early stopping."""
         self.system.eval()
         sums: dict[str, float] = {}
         tokens = 0
@@ -152,7 +151,7 @@ class Loop:
         translations = translator.translate(dev.sources, documents=dev.documents)
         hypotheses, references = [translation.text for translation in translations], dev.targets or []
         if self.config.training.early_stopping.metric == "adequacy":
-            assert self.reward is not None  # `fit` refuses to begin without it
+            assert self.reward is not None  # checked by `fit`
             return math.fsum(self.reward(dev.sources, hypotheses, references)) / len(hypotheses)
         assert self.score is not None
         return self.score(hypotheses, references)
@@ -174,7 +173,7 @@ class Loop:
         return best, progress.validations_without_gain >= training.early_stopping.patience
 
     def save(self, weights: bool, checkpoint: bool) -> None:
-        """Write the run's weights, a checkpoint and, last, the state; where one cannot, every process says so."""
+        """Write the run's weights, a checkpoint and, last, the state; if that fails, every process raises an error."""
         random = random_states(self.accelerator)
         problem: OSError | None = None
         if self.accelerator.is_main_process:
@@ -216,19 +215,19 @@ class Loop:
         )
 
     def _check_weights(self) -> None:
-        """Raises TrainingError, on every process, where weights are no longer finite."""
+        """Raise TrainingError, on every process, if weights are no longer finite."""
         broken = [name for name, weights in self.system.named_parameters() if not bool(weights.isfinite().all())]
         if self._any(bool(broken)):
             raise self._diverged(f"{broken[0] if broken else 'a weight of another process'} is not finite")
 
     def run(self, minutes: float | None) -> Progress:
-        """Train to the end, or for so many minutes and then save a state; returns where training stands."""
+        """Train to the end, or for `minutes` and then save a state; returns the progress."""
         self._began = time.perf_counter() - self.progress.seconds
         self._window = Window(self.progress.window)
         deadline = time.perf_counter() + 60 * minutes if minutes else math.inf
         groups, late = self.groups(), False
         self.system.train()
-        if self._ended():  # the configuration asks for fewer steps than it did when this state was saved
+        if self._ended():  # the configuration has fewer steps than when this state was saved
             self._settle(late)
         while not (self.progress.finished or late):
             self._train(next(groups))
@@ -270,8 +269,11 @@ class Loop:
             )
 
     def _settle(self, late: bool) -> None:
-        """What is due after a step: validation, the end, a state. All of a step is logged before its state is saved;
-        of weights, or of losses on dev, that are not finite nothing is saved."""
+        """Validate, finish and save a state if due after a step.
+
+        Everything of a step is logged before its state is saved; nothing is saved if weights or losses on dev are not
+        finite.
+        """
         training, progress = self.config.training, self.progress
         ended, keep = self._ended(), self._every(training.keep_every)
         due, best, enough = ended or self._every(training.validate_every), False, False
@@ -289,13 +291,13 @@ class Loop:
             if progress.batch >= len(self.loader.plan(progress.epoch)):
                 progress.epoch, progress.batch = progress.epoch + 1, 0
         if saving:
-            # Out of time before any validation: a run that is looked at now should have weights.
+            # Out of time before any validation: save weights anyway, so that the run can be used.
             self.save(weights=best or (late and progress.best is None), checkpoint=due or keep)
         if progress.finished:
             self.write("end", **progress.ending())
 
     def _ended(self) -> bool:
-        """Is no step left? Known as soon as the last one is done: its state is that of a finished run."""
+        """True after the last step, so that its state is that of a finished run."""
         training, progress = self.config.training, self.progress
         if training.max_steps and progress.step >= training.max_steps:
             return True
@@ -307,10 +309,10 @@ class Loop:
         return bool(steps) and self.progress.step % (steps or 1) == 0
 
     def _any(self, flag: bool) -> bool:
-        """Does one of the processes say so? One that stopped alone would leave the others waiting for it."""
+        """True if the flag is set on any process; a process must never stop alone, as others would wait for it."""
         return bool(self.accelerator.reduce(torch.tensor(float(flag), device=self.accelerator.device)) > 0)
 
     def _of_main_process(self, values: dict[str, float]) -> dict[str, float]:
-        """The main process's numbers: another chip may round a loss otherwise, and decide otherwise."""
+        """The main process's numbers, shared because other processors may round a loss differently."""
         shared = torch.tensor([*values.values()], dtype=torch.float64, device=self.accelerator.device)
         return dict(zip(values, broadcast(shared).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What a step of training lowers: a batch to its loss terms."""
+"""The training objective as a module."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from core_models.training.reinforce import Drawn, policy_loss
 
 
 class Objective(nn.Module):
-    """A batch to its loss terms, in one forward call, as DistributedDataParallel needs it.
+    """The loss terms of a batch in one forward call, as DistributedDataParallel needs it.
 
-    With translations that were drawn of it `adequacy` is one of them: the loss of the policy, `adequacy_weight` times.
+    With sampled translations of the batch the term `adequacy` is the policy loss times `adequacy_weight`.
     """
 
     def __init__(self, system: System, label_smoothing: float, adequacy_weight: float = 0.0) -> None:

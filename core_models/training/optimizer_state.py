@@ -1,7 +1,7 @@
-"""The optimizer's moments and all random states of a training, RUN/state/step-*/optimizer.pt: written, read, checked.
+"""Write, read and check the optimizer's moments and all random states, RUN/state/step-*/optimizer.pt.
 
-They are read with `weights_only`, so nothing is unpickled but tensors, and every tensor is held to the parameter that
-it is of before the optimizer sees it: its kernels trust shapes and strides.
+The file is read with `weights_only`, so only tensors are unpickled, and every tensor is checked against its parameter
+before the optimizer uses it, whose kernels trust shapes and strides.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _PRECISIONS = (torch.float32, torch.float64)
 
 
 def write_optimizer(folder: Path, optimizer: torch.optim.Optimizer, random: Mapping[str, Tensor]) -> None:
-    """Write the file of a state; random: by kind of device, [processes, bytes]."""
+    """Write optimizer.pt of a state; random: by device type, [processes, bytes]."""
     with whole_file(folder / OPTIMIZER) as path, path.open("wb") as file:
         torch.save({"optimizer": optimizer.state_dict(), "random": dict(random)}, file)
 
 
 def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer, processes: int) -> dict[str, Tensor]:
-    """Give an optimizer the moments of a state; returns the random states by kind of device, [processes, bytes].
+    """Load the moments of a state into an optimizer; returns the random states by device type, [processes, bytes].
 
-    Betas and weight decay stay the optimizer's own: the configuration may have been changed since. Raises
-    CheckpointError where the file is of other parameters, or none that could have been written here.
+    Betas and weight decay stay the optimizer's, as the configuration may have changed. Raises CheckpointError if the
+    file is of other parameters or invalid.
     """
     stored = _read(folder)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -60,7 +60,7 @@ def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer, processes: in
 
 
 def unreadable(state: Path, error: Exception) -> CheckpointError:
-    """What is said of a state that cannot be read."""
+    """The error for a state that cannot be read."""
     why = " ".join(str(error).split())[:300]
     return CheckpointError(
         f"{state}: this state cannot be read ({why}); move the folder away to go on from the state before it"
@@ -70,7 +70,7 @@ def unreadable(state: Path, error: Exception) -> CheckpointError:
 def _read(folder: Path) -> Any:
     try:
         with open_file(folder / OPTIMIZER, TENSORS) as file:
-            with zipfile.ZipFile(file) as archive:  # torch.save packs nothing: what is packed may unpack without end
+            with zipfile.ZipFile(file) as archive:  # torch.save does not compress; compressed data may be a zip bomb
                 if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
                     raise ValueError(f"{OPTIMIZER} is compressed")
             file.seek(0)
@@ -88,7 +88,7 @@ def _parts(stored: Any) -> tuple[dict[Any, Any], list[Any], dict[Any, Any]]:
 
 
 def _trained(groups: list[Any]) -> int:
-    """How many tensors the groups count; raises ValueError where they are not counted one after the other."""
+    """The number of tensors in the groups; raises ValueError unless they are numbered consecutively."""
     indices = [index for group in groups for index in dict(group)["params"]]
     if indices != list(range(len(indices))):
         raise ValueError("the parameters of the optimizer are not in order")
@@ -96,7 +96,7 @@ def _trained(groups: list[Any]) -> int:
 
 
 def _moments(values: Mapping[str, Any], parameter: Tensor, index: int) -> dict[str, Tensor]:
-    """What AdamW keeps of a parameter, in memory of its own; raises ValueError for anything else."""
+    """A checked copy of AdamW's moments of a parameter; raises ValueError for anything else."""
     if dict(values).keys() != {"step", *_MOMENTS}:
         raise ValueError(f"parameter {index} has other moments than {', '.join(_MOMENTS)}")
     moments = {"step": _plain(values["step"], _PRECISIONS, f"step of parameter {index}")}
@@ -115,7 +115,7 @@ def _moments(values: Mapping[str, Any], parameter: Tensor, index: int) -> dict[s
 
 
 def _random(value: Any, processes: int) -> Tensor:
-    """[processes, bytes] uint8; a single process's may be stored without the first axis."""
+    """Random states [processes, bytes] uint8; those of a single process may lack the first axis."""
     states = torch.atleast_2d(_plain(value, (torch.uint8,), "random state"))
     if states.dim() != 2 or len(states) != processes:
         raise ValueError(f"the random states are {list(states.shape)}, of {processes} processes")
@@ -123,7 +123,7 @@ def _random(value: Any, processes: int) -> Tensor:
 
 
 def _plain(value: Any, kinds: tuple[torch.dtype, ...], what: str) -> Tensor:
-    """An ordinary tensor in memory of one of these types."""
+    """Check that a value is a strided CPU tensor of one of these types."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.device.type != "cpu":
         raise ValueError(f"{what} is no tensor")
     if value.dtype not in kinds:

@@ -1,4 +1,4 @@
-"""Where a training stands, as RUN/state/step-*/progress.json says; and which states are whole. Never imports torch."""
+"""The progress of a training, RUN/state/step-*/progress.json, and its complete states. Never imports torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Count = Annotated[int, Field(ge=0, le=1 << 53)]
 
 
 class Progress(BaseModel):
-    """Where training stands. `batch` counts the batches of `epoch` that are used up, on each of `processes`.
+    """The progress of training. batch: batches of `epoch` done, on each of `processes`.
 
     Scores are higher-is-better. window: sums since the last line of the log. skipped: steps skipped in a row.
     """
@@ -48,11 +48,11 @@ class Progress(BaseModel):
         return self
 
     def ending(self) -> dict[str, Any]:
-        """What the log says of the end."""
+        """The values of the log's end event."""
         return {"reason": self.reason, "best_step": self.best_step, "seconds": round(self.seconds, 3)}
 
     def reopen(self, training: TrainingConfig) -> bool:
-        """Has training ended, and does its configuration by now ask for more? Then it has not ended."""
+        """Reopen a finished training if its configuration now allows more; returns whether it did."""
         without_gain = self.validations_without_gain
         reopened = self.finished and training.can_continue(self.step, self.epoch, without_gain)
         if reopened:
@@ -60,40 +60,40 @@ class Progress(BaseModel):
         return reopened
 
     def adopt(self, processes: int) -> None:
-        """Go on with another number of processes: at the same place of the epoch, as nearly as their batches allow."""
+        """Continue with another number of processes, at about the same position in the epoch."""
         self.batch, self.processes = self.batch * self.processes // processes, processes
 
 
 def states(folder: Path) -> list[Path]:
-    """All states by step, not by name: step-1000000 is later than step-999999."""
+    """All states, sorted by step, not by name: step-1000000 is later than step-999999."""
     step_names = {path: path.name.removeprefix("step-") for path in folder.glob("step-*")}
     return sorted((path for path, step in step_names.items() if is_step(step)), key=lambda path: int(step_names[path]))
 
 
 def is_step(name: str) -> bool:
-    """Is this the number of a step, as names of states and checkpoints have it?"""
+    """True for a step number as in the names of states and checkpoints."""
     return name.isascii() and name.isdecimal()
 
 
 def whole_states(folder: Path) -> list[Path]:
-    """Those that were saved whole."""
+    """The complete states, sorted by step."""
     return [path for path in states(folder) if (path / PROGRESS).exists()]
 
 
 def latest_state(folder: Path) -> Path | None:
-    """The newest whole state."""
+    """The newest complete state, or None."""
     whole = whole_states(folder)
     return whole[-1] if whole else None
 
 
 def read_progress(folder: Path) -> Progress | None:
-    """Where a run's training stands, or None if it has no state; raises OSError and ConfigError as `progress_of`."""
+    """The progress of the newest state, or None without state; raises OSError and ConfigError as `progress_of`."""
     state = latest_state(folder)
     return None if state is None else progress_of(state)
 
 
 def progress_of(state: Path) -> Progress:
-    """What a state says of itself; raises OSError where the file cannot be read, ConfigError where it cannot be so."""
+    """Read the progress of a state; raises OSError if the file cannot be read, ConfigError if it is invalid."""
     path = state / PROGRESS
     try:
         content = read_json(path, RECORD)

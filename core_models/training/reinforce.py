@@ -1,10 +1,10 @@
-"""REINFORCE (Williams 1992) with a self-critical baseline (Rennie 2017): towards a reward of whole translations.
+"""REINFORCE (Williams 1992) with a self-critical baseline (Rennie 2017), for a reward of whole translations.
 
-    grad E[r] = E[(r(y) - r(greedy)) grad log pi(y)],  y drawn from pi, the system as it searches: without dropout
+    grad E[r] = E[(r(y) - r(greedy)) grad log pi(y)],  y sampled from pi, the system in search mode: without dropout
 
-With a reward of coverage this is adequacy-oriented learning (Kong 2019), of which no code is known: it is no faithful
-reproduction of theirs. Knows no metric: the reward is handed in. Random numbers are those of the process, which a
-state of training keeps.
+With a reward of coverage this is adequacy-oriented learning (Kong 2019), whose code is not released: not a faithful
+reproduction. The reward is given by the caller. Random numbers come from the process's state, which is saved with the
+training.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ GREEDY = SearchConfig(beam=1, length_penalty=0)
 
 @dataclass(frozen=True)
 class Drawn:
-    """Translations that were drawn of S sentences, n of each: those of sentence s are the rows n s ... n s + n - 1."""
+    """Sampled translations of S sentences, n of each: those of sentence s are the rows n s ... n s + n - 1."""
 
-    words: Tensor  # [S n, T] int64: BOS, y_1, ..., then PAD: what comes in
+    words: Tensor  # [S n, T] int64: BOS, y_1, ..., then PAD: the input
     target: Tensor  # [S n, T] int64: y_1, ..., EOS, then PAD
-    mask: Tensor  # [S n, T] bool: this word was drawn; the EOS of one that was cut at its limit was not
+    mask: Tensor  # [S n, T] bool: sampled words; not the EOS of a translation truncated at its limit
     rewards: Tensor  # [S, n]
     baselines: Tensor  # [S, 1]
 
     @classmethod
     def of(cls, hypotheses: Sequence[Sequence[Hypothesis]], rewards: Tensor, baselines: Tensor) -> Drawn:
-        """hypotheses: n of each sentence."""
+        """Build the tensors of n hypotheses per sentence."""
         flat = [hypothesis for samples in hypotheses for hypothesis in samples]
         words = [hypothesis.words for hypothesis in flat]
-        batch, device = collate(words, words), rewards.device  # the targets count: there is nothing to be read
+        batch, device = collate(words, words), rewards.device  # only the targets are used
         finished = torch.tensor([hypothesis.finished for hypothesis in flat])[:, None]
         mask = batch.target_mask & (finished | (batch.target != EOS))
         return cls(batch.target_in.to(device), batch.target.to(device), mask.to(device), rewards, baselines)
 
     @property
     def sentences(self) -> Tensor:
-        """Whose translation each row is, [S n]."""
+        """The sentence number of each row, [S n]."""
         return torch.arange(len(self.words), device=self.words.device) // self.rewards.shape[1]
 
 
 @contextmanager
 def as_in_search(system: System) -> Iterator[None]:
-    """Without dropout, and without what only training asks of a system."""
+    """Switch a system to evaluation mode: without dropout and training-only predictions."""
     training = system.training
     system.eval()
     try:
@@ -68,15 +68,15 @@ def as_in_search(system: System) -> Iterator[None]:
 
 
 def log_policy(system: System, encoded: Encoded, drawn: Drawn) -> Tensor:
-    """log pi of what was drawn, in nats, by one forced pass: [S n]. encoded: the S sentences, as in a search."""
+    """Log-probability, in nats, of the sampled translations by one forced pass: [S n]. encoded: the S sentences."""
     forced = system(encoded.select(drawn.sentences), drawn.words, drawn.mask)
     values = torch.log_softmax(drawable(system.scores(forced).values), dim=-1)
-    chosen = values.gather(-1, drawn.target[..., None])[..., 0]
-    return torch.where(drawn.mask, chosen, 0.0).sum(1)
+    word_log_probs = values.gather(-1, drawn.target[..., None])[..., 0]
+    return torch.where(drawn.mask, word_log_probs, 0.0).sum(1)
 
 
 def policy_loss(system: System, batch: Batch, drawn: Drawn) -> Tensor:
-    """A sum per sentence [S] whose gradient is, on average over what is drawn, minus that of the expected reward."""
+    """Policy loss per sentence [S]; its expected gradient is minus the gradient of the expected reward."""
     with as_in_search(system):
         log_probs = log_policy(system, system.encode(batch), drawn)
     return -((drawn.rewards - drawn.baselines) * log_probs.view(drawn.rewards.shape)).mean(1)
@@ -84,8 +84,10 @@ def policy_loss(system: System, batch: Batch, drawn: Drawn) -> Tensor:
 
 @dataclass(frozen=True)
 class Reinforcement:
-    """Draws translations of training sentences and rewards them. text: where batches' indices point to; search: its
-    length limits count."""
+    """Samples translations of training sentences and computes their rewards.
+
+    text: the text that the indices of batches refer to; search: only its length limits are used.
+    """
 
     system: System
     text: BinaryText
@@ -97,7 +99,7 @@ class Reinforcement:
 
     @torch.no_grad()
     def draw(self, batch: Batch) -> Drawn:
-        """`samples` translations of each sentence of a batch, and as its baseline the reward of the greedy one."""
+        """Sample `samples` translations of each sentence; the baseline is the reward of the greedy translation."""
         limits = output_limits(batch.source_mask, self.search, self.system.backbone.target_room)
         with as_in_search(self.system), self.accelerator.autocast():
             encoded = self.system.encode(batch)
@@ -106,7 +108,7 @@ class Reinforcement:
         return Drawn.of(drawn, self._rewards(batch, drawn), self._rewards(batch, greedy))
 
     def _rewards(self, batch: Batch, hypotheses: Sequence[Sequence[Hypothesis]]) -> Tensor:
-        """[S, n]."""
+        """Rewards of the hypotheses: [S, n]."""
         indices = batch.indices.tolist()
         pairs = [
             (row, hypothesis.words) for row, samples in zip(indices, hypotheses, strict=True) for hypothesis in samples

@@ -8,8 +8,11 @@ from core_models.config import TrainingConfig
 
 
 def learning_rate(step: int, training: TrainingConfig, total_steps: int, reductions: int = 0) -> float:
-    """The rate of update number `step` (1-based). Linear warm-up, then inverse_sqrt (Vaswani 2017, Eq. 3; its peak is
-    `learning_rate`), fixed, cosine to the end of training, or plateau: `reductions` times multiplied by its factor."""
+    """The learning rate of update number `step` (1-based).
+
+    Linear warm-up, then inverse_sqrt (Vaswani 2017, Eq. 3; its peak is `learning_rate`), fixed, cosine to the end of
+    training, or plateau: multiplied by its factor `reductions` times.
+    """
     peak, warmup = training.learning_rate, training.warmup
     if step <= warmup:
         return peak * step / warmup

@@ -1,10 +1,11 @@
-"""What training leaves on disk: checkpoints to average, and states to resume from: weights, optimiser, every process's
-random state and the position in the data.
+"""Files of a training: checkpoints to average, and states to resume from.
+
+A state has the weights, the optimizer, every process's random state and the position in the data.
 
     RUN/state/step-000500/{weights.safetensors, optimizer.pt, progress.json}  RUN/checkpoints/step-000500.safetensors
 
-A state is written into a folder of another name and renamed when it is whole, so that an interrupted save is never
-taken for a state.
+A state is written into a temporary folder and renamed when it is complete, so that an interrupted save never looks like
+a state.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ KEPT_STATES = 2
 def save_state(
     folder: Path, system: System, optimizer: torch.optim.Optimizer, progress: Progress, random: dict[str, Tensor]
 ) -> None:
-    """Write one state and drop older ones; random: what `random_states` gave on all processes together.
+    """Write one state and drop older ones; random: the result of `random_states`.
 
-    Raises OSError that names the file, where the disk is full say; earlier states stay, and nothing half-written.
+    Raises OSError that names the file, e.g. on a full disk; earlier states stay, partial files are removed.
     """
-    for rest in folder.glob("*.part"):  # of a process that was killed here: it may fill the disk that we need
+    for rest in folder.glob("*.part"):  # of a killed process; they may fill the disk
         shutil.rmtree(rest, ignore_errors=True)
     final = folder / f"step-{progress.step:06d}"
-    if (final / PROGRESS).is_file():  # no update lies between: only what is known of this step has grown
-        if progress_of(final).processes != progress.processes:  # each has a random state of its own
+    if (final / PROGRESS).is_file():  # same step, so the same weights: only the progress has changed
+        if progress_of(final).processes != progress.processes:  # each process has its own random state
             write_optimizer(final, optimizer, random)
         _write_progress(final, progress)
         return
@@ -54,11 +55,11 @@ def save_state(
 
 
 def _drop_states(folder: Path, but: int) -> None:
-    """Remove all but the newest whole states; each first leaves in one move, for half a state must not look whole."""
-    kept = whole_states(folder)[-but:]
+    """Remove all but the newest complete states; each is renamed first, so that a partial one looks incomplete."""
+    newest = whole_states(folder)[-but:]
     try:
         for state in states(folder):
-            if state not in kept:
+            if state not in newest:
                 os.replace(state, state.with_name(f"{state.name}.old.part"))
                 _remove_dropped(folder)
     except KeyboardInterrupt:
@@ -73,12 +74,12 @@ def _remove_dropped(folder: Path) -> None:
 
 
 def keep_checkpoint(folder: Path, system: System, step: int, training: TrainingConfig) -> None:
-    """Write the weights of this step, if they are to be kept, and drop those that `keep_last` no longer covers."""
-    regular = training.keep_every or step + 1  # of which no step so far is a multiple
+    """Write the weights of this step if configured, and drop those that `keep_last` no longer covers."""
+    regular = training.keep_every or step + 1  # no step so far is a multiple of step + 1
     if training.keep_last or step % regular == 0:
         write_weights(folder / f"step-{step:06d}.safetensors", system)
     names = [path.stem.removeprefix("step-") for path in folder.glob("step-*.safetensors")]
-    # Later ones were left by an interrupted process: they come again and must not push out those of now.
+    # Later ones were left by an interrupted process: they are written again and must not displace current ones.
     steps = sorted(int(name) for name in names if is_step(name) and int(name) <= step)
     for old in steps[: max(0, len(steps) - training.keep_last)]:
         if old % regular:
@@ -91,9 +92,9 @@ def _write_progress(folder: Path, progress: Progress) -> None:
 
 
 def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, rank: int = 0) -> Progress:
-    """Put weights, optimiser and the random state of process `rank` back as they were; returns the position.
+    """Restore weights, optimizer and the random state of process `rank`; returns the progress.
 
-    Raises CheckpointError where a file of the state cannot be read, or fits another number of trained tensors.
+    Raises CheckpointError if a file of the state cannot be read or fits another number of trained tensors.
     """
     try:
         progress = progress_of(path)
@@ -103,7 +104,7 @@ def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, ran
     random = load_optimizer(path, optimizer, progress.processes)
     if rank < progress.processes:
         try:
-            # Cloned: torch reads a generator's state from where the storage begins, not from where the row does.
+            # Cloned: torch reads a generator's state from the start of the storage, not of the row.
             torch.set_rng_state(random["cpu"][rank].clone())
             if torch.cuda.is_available() and "cuda" in random:
                 torch.cuda.set_rng_state(random["cuda"][rank].clone())
@@ -113,7 +114,7 @@ def load_state(path: Path, system: System, optimizer: torch.optim.Optimizer, ran
 
 
 def random_states(accelerator: Accelerator) -> dict[str, Tensor]:
-    """The random states of all processes, by kind of device: [processes, bytes], the same on every process."""
+    """The random states of all processes by device type: [processes, bytes], the same on every process."""
     states = {"cpu": torch.get_rng_state()}
     if accelerator.device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state()

@@ -1,7 +1,7 @@
-"""What clauses say: who does what, drawn from the lexicon, and how a clause grows to the length it aims at.
+"""Content of clauses, sampled from the lexicon, and their growth to the intended length.
 
-It knows the lexicon and the shares of `data/controlled/config.yaml`. It knows neither word order nor inflection, and of
-the document only what it is told: the classes it must not mention, and what has to stand in this sentence.
+Uses the lexicon and the shares of `data/controlled/config.yaml`, without word order and inflection. Constraints of the
+document are given by a `Demand`: classes to avoid, and content that the sentence must have.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ LIST_ITEMS = 7
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the document asks of one sentence."""
+    """The constraints of the document on one sentence."""
 
     antecedent: Noun | None = None
-    rival: Noun | None = None  # stands beside the antecedent; only order tells them apart
+    rival: Noun | None = None  # in the same sentence as the antecedent; only order distinguishes them
     it_class: str = ""
     it_gender: str = ""
     cue: Phrase | None = None
@@ -56,7 +56,7 @@ class Composer:
         return NounPhrase(noun, "indefinite" if self.chance("indefinite") else "definite")
 
     def person(self) -> Subject:
-        """Draw who does it; in a dialogue often the one who is addressed."""
+        """Sample the subject; in a dialogue often the addressee."""
         if self.random.random() < self.demand.you:
             return Subject("you", kind="you")
         if self.chance("personal_pronoun"):
@@ -71,7 +71,7 @@ class Composer:
         return self.random.choice(people)
 
     def with_tense(self, clause: Clause, modal: bool = True) -> Clause:
-        """Draw the tense; "you" takes no present, so that no verb needs a form of its own for du."""
+        """Sample the tense; "you" takes no present, so that no verb needs a separate form for du."""
         barred = {"present": clause.subject.kind == "you", "modal": not modal}
         clause.tense = self.weighted({name: w for name, w in self.config["tenses"].items() if not barred.get(name)})
         if clause.tense == "modal":
@@ -81,7 +81,7 @@ class Composer:
     # Clauses
 
     def core(self) -> Clause:
-        """Return the clause that fulfils the demand, or one of a drawn kind."""
+        """Return a clause that meets the demand, or one of a sampled kind."""
         demand = self.demand
         if demand.it_class:
             return self.it_clause()
@@ -144,17 +144,17 @@ class Composer:
         return self.with_tense(Clause(Subject(kind="weather"), verb), modal=False)
 
     def another(self) -> Clause:
-        """Return a clause that goes on where another has begun."""
+        """Return a further clause of the sentence."""
         kind = self.random.random()
         return self.transitive() if kind < 0.7 else self.intransitive() if kind < 0.85 else self.reflexive()
 
     def reporter(self) -> Subject:
-        """Draw who says it: never "you", whose present tense needs forms of its own."""
+        """Sample the subject of reported speech: never "you", whose present tense needs separate forms."""
         subject = self.person()
         return subject if subject.kind != "you" else Subject(phrase=NounPhrase(self.random.choice(self.lexicon.names)))
 
     def relative_clause(self, phrase: NounPhrase) -> Clause:
-        """Return a clause about the phrase: its object if it is a thing, its subject if it is a person."""
+        """Return a relative clause: the phrase is its object if it is a thing, its subject if it is a person."""
         gap = Subject(kind="gap")
         if phrase.noun in self.lexicon.persons:
             return self.transitive(gap) if self.random.random() < 0.6 else self.intransitive(gap)
@@ -165,7 +165,7 @@ class Composer:
     # Growth
 
     def grow(self, clause: Clause, budget: int, inside: bool = False) -> None:
-        """Add what fits until the budget of source words is used; `inside` a relative clause only adverbs are added."""
+        """Add parts until the budget of source words is used; `inside` a relative clause only adverbs are added."""
         while budget > 0:
             options = {name: option for name, option in self.options(clause, inside).items() if option[0] <= budget}
             if not options:
@@ -174,7 +174,7 @@ class Composer:
             budget -= options[name][1](budget)
 
     def options(self, clause: Clause, inside: bool) -> dict[str, tuple[int, Callable[[int], int]]]:
-        """Return what may still be added: the least cost and the step that adds it and returns its cost."""
+        """Return the parts that may be added: the minimal cost, and a function that adds it and returns its cost."""
         without = (clause.question_word or {}).get("without")
         acts = clause.verb not in (COPULA, EXIST) and clause.subject.kind != "weather"
         phrases = [p for p in (clause.subject.phrase, *clause.objects) if p is not None and not p.noun.is_name]
@@ -231,7 +231,7 @@ class Composer:
         return 1 + words(phrase.relative)
 
     def add_item(self, clause: Clause) -> int:
-        """Add an item to the list of objects, often with an adjective or a noun that stands there already."""
+        """Add an item to the list of objects, often with an adjective or a noun that is already in it."""
         item = self.phrase(self.thing(clause.verb.thing_class or ""))
         if self.chance("list_repeat"):
             earlier = self.random.choice(clause.objects)

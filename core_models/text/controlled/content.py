@@ -1,6 +1,6 @@
-"""What clauses say, before it is said in either language: who does what, when, where and how.
+"""Language-independent content of clauses: who does what, when, where and how.
 
-Plain records. They know the lexicon's entries and nothing about inflection, word order or how they were drawn.
+Plain records of lexicon entries, without inflection and word order.
 """
 
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 from core_models.text.controlled.lexicon import GermanVerb, Noun, Phrase, Verb
 
-# The lexical part of verbs that stand for themselves: "is" + predicate and "there is".
+# Lexical entries of "is" + predicate and "there is".
 COPULA = Verb("be", "is", "been", "", ())
 EXIST = Verb("be", "is", "been", "", (GermanVerb("", "geben", "gibt", "gegeben"),))
 
@@ -25,7 +25,7 @@ class NounPhrase:
 
 @dataclass(slots=True)
 class Subject:
-    """Who does it: `person` is third, plural, we or you; a "gap" is filled by a relative pronoun."""
+    """A subject: `person` is third, plural, we or you; a "gap" is filled by a relative pronoun."""
 
     person: str = "third"
     phrase: NounPhrase | None = None

@@ -1,7 +1,6 @@
 """Documents of the controlled corpus: chains of antecedent and "it", forms of address, splits, files.
 
-It knows what has to stand where in a document, and completes the truth records with what only context decides. It knows
-no grammar.
+Places the parts of each chain in a document, and completes the truth records with what only context decides.
 """
 
 import json
@@ -24,9 +23,9 @@ from core_models.text.controlled.settings import WINDOW, settings_from
 
 SPLITS = ("train", "dev", "test")
 _COMMAND, _SUFFIXES = "data controlled", ("en", "de", "docids", "truth.jsonl")
-_RECORD = {"alignment", "pronouns", "address", "commitments"}  # what every truth record says
+_RECORD = {"alignment", "pronouns", "address", "commitments"}  # keys of every truth record
 GENDERS = ("m", "f", "n")
-ATTEMPTS = 1000  # at one sentence: seconds; lengths that can be met need few
+ATTEMPTS = 1000  # at one sentence: takes seconds; possible lengths need few
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,9 @@ class ControlledSplit:
 
 @dataclass(frozen=True)
 class ControlledCorpus:
-    """Three splits; `second_targets` is an independent second draw of the test translations (for the ceiling).
+    """Three splits; `second_targets` is an independent second sample of the test translations (for the ceiling).
 
-    `long` is a further test set whose sentences are all long, where one was asked for.
+    `long` is an optional further test set of long sentences.
     """
 
     train: ControlledSplit
@@ -55,7 +54,7 @@ class ControlledCorpus:
 
 @dataclass(slots=True)
 class Deck:
-    """Draws without replacement from a shuffled deck that is refilled, so that shares come out even."""
+    """Sampling without replacement from a shuffled deck that is refilled, so that shares are even."""
 
     cards: tuple[Any, ...]
     random: Random
@@ -70,7 +69,7 @@ class Deck:
 
 @dataclass(slots=True)
 class Chain:
-    """An antecedent that stands (or is to stand) in sentence `start`, and its "it" `distance` sentences later."""
+    """An antecedent in sentence `start`, and its "it" `distance` sentences later."""
 
     noun: Noun
     start: int
@@ -90,7 +89,7 @@ class Written:
 
 
 class SplitWriter:
-    """Writes documents until a split is full; `draws` settles translations only: sources do not depend on it."""
+    """Writes documents until a split is full; `draws` only decides translations, sources do not depend on it."""
 
     def __init__(
         self, lexicon: Lexicon, tables: dict[str, Any], config: dict[str, Any], name: str, seed: int, draw: int
@@ -111,7 +110,7 @@ class SplitWriter:
         return self.split
 
     def document_size(self, left: int) -> int:
-        """Draw the length of the next document so that what is left over is no stub."""
+        """Sample the length of the next document so that the remaining sentences suffice for another."""
         shortest, longest = self.config["document_sentences"]
         size = min(left, self.random.randint(shortest, longest))
         if 0 < left - size < shortest:
@@ -153,7 +152,7 @@ class SplitWriter:
         return since >= self.config["cue_reach"] or self.random.random() < 1 / self.config["cue_reach"]
 
     def open_chain(self, written: Sequence[Written], index: int, size: int) -> Chain | None:
-        """Perhaps begin a chain here: its class must not stand in what the pronoun can still look back to."""
+        """Perhaps begin a chain: its class must not occur in the sentences within the pronoun's window."""
         if self.random.random() >= self.config["it"]:
             return None
         gender = self.genders.draw()
@@ -186,7 +185,7 @@ class SplitWriter:
         return Demand(cue=phrase, you=you, barred=(name,))
 
     def sentence(self, demand: Demand) -> Written:
-        """Write one sentence; one that outgrew the longest length is composed anew. Raises ValueError if all do."""
+        """Write one sentence within the length limits, by rejection sampling. Raises ConfigError if all fail."""
         lengths, shortest, longest = (self.config[name] for name in ("lengths", "shortest", "longest"))
         for _ in range(ATTEMPTS):
             bucket = self.random.choices(lengths, [entry["share"] for entry in lengths])[0]
@@ -197,8 +196,9 @@ class SplitWriter:
                 place_words(part)
                 return Written(draft, part.source, part.target)
         raise ConfigError(
-            f"the controlled corpus: none of {ATTEMPTS} sentences, of the lengths {[one['words'] for one in lengths]}, "
-            f"had {shortest} to {longest} words; mend lengths, shortest or longest in its configuration"
+            f"the controlled corpus: none of {ATTEMPTS} sentences, of the lengths "
+            f"{[entry['words'] for entry in lengths]}, had {shortest} to {longest} words; mend lengths, shortest or "
+            "longest in its configuration"
         )
 
     def pronouns(self, written: Sequence[Written], chain: Chain | None) -> list[dict[str, Any]]:
@@ -219,12 +219,12 @@ class SplitWriter:
     def addresses(self, written: Sequence[Written], last_cue: int | None) -> list[dict[str, Any]]:
         """Return a record for every "you": its cue, and the words that make the other form of address (`swap`)."""
         sentence = written[-1]
-        here = len(written) - 1
+        index = len(written) - 1
         cue = None
-        if last_cue is not None and here - last_cue <= WINDOW:
+        if last_cue is not None and index - last_cue <= WINDOW:
             word = written[last_cue].draft.cue
             assert word is not None
-            cue = {"sentence": last_cue - here, "word": word.position}
+            cue = {"sentence": last_cue - index, "word": word.position}
         swap = [[word.position, word.other] for word in sentence.target if word.other is not None]
         return [
             {
@@ -249,9 +249,9 @@ def generate(
 ) -> ControlledCorpus:
     """Generate the corpus; sizes are sentences of each split, and default to those of the configuration.
 
-    `long` asks for that many sentences more, of the lengths `long_test` of the configuration: of the sentences that
-    an ordinary test set holds too few of. `config` is a YAML file, or what would be in it: its keys replace those of
-    `data/controlled/config.yaml`. Same arguments, same bytes, on every machine.
+    long: number of sentences in a further test set of the lengths `long_test` in the configuration, which an ordinary
+    test set has too few of. config: a YAML file or its content; its keys replace those of
+    `data/controlled/config.yaml`. The same arguments give the same bytes on every machine.
     """
     folder = data_folder() / "controlled"
     tables = read_yaml(folder / "grammar.yaml")
@@ -274,8 +274,10 @@ def generate(
 
 
 def write(corpus: ControlledCorpus, folder: Path) -> None:
-    """Write `train|dev|test` (and `long`) as `.en`, `.de`, `.docids`, `.truth.jsonl`, all or nothing; an earlier corpus
-    is replaced. Raises FolderError where anything else is in the folder."""
+    """Write `train|dev|test` (and `long`) as `.en`, `.de`, `.docids`, `.truth.jsonl`, atomically.
+
+    Replaces an earlier corpus; raises FolderError if the folder has other files.
+    """
     with atomic_replace_folder(folder, _COMMAND, _foreign) as part:
         for name in (*SPLITS, "long"):
             split: ControlledSplit | None = getattr(corpus, name)
@@ -290,7 +292,7 @@ def write(corpus: ControlledCorpus, folder: Path) -> None:
 
 
 def _foreign(folder: Path) -> str | None:
-    """The first thing in a folder that is not of a corpus; earlier versions left no mark, but a record a sentence."""
+    """The first file in a folder that is not of a corpus; without a mark (earlier versions), by its truth records."""
     if is_marked(folder):
         return unmarked(folder, _COMMAND)
     ours = {
@@ -304,7 +306,7 @@ def _foreign(folder: Path) -> str | None:
 
 
 def _records(path: Path) -> int:
-    """How many truth records a file holds; 0 where it holds anything else."""
+    """The number of truth records in a file; 0 if it has anything else."""
     if not path.is_file():
         return 0
     try:

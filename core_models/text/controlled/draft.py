@@ -1,6 +1,6 @@
-"""A sentence pair while it is written: words, links and choices, and the truth record that comes out of them.
+"""A sentence pair under construction: words, links and choices, and the truth record derived from them.
 
-It knows words as objects whose positions are settled at the end. It knows no grammar and no lexicon.
+Words are objects whose positions are assigned at the end.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Word:
 
 @dataclass(slots=True)
 class Part:
-    """A stretch of the sentence on both sides; each side has its own order."""
+    """A part of the sentence on both sides; each side has its own order."""
 
     source: list[Word] = field(default_factory=list)
     target: list[Word] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Part:
 
 @dataclass(slots=True)
 class Choice:
-    """Words that are settled together by one draw; each variant gives a text, or None, for every slot."""
+    """Words that are decided together by one draw; each variant has a text, or None, for every slot."""
 
     slots: list[Word | None]
     variants: list[list[str | None]]
@@ -45,7 +45,7 @@ class Pronoun:
 
 @dataclass(slots=True)
 class Draft:
-    """What is known about one sentence pair; `draws` decides between right translations and nothing else."""
+    """The annotations of one sentence pair; `draws` only decides between right translations."""
 
     draws: Random
     links: list[tuple[Word, Word]] = field(default_factory=list)
@@ -68,9 +68,9 @@ class Draft:
         self.links += [(s, t) for s in source for t in target]
 
     def settle(self, variants: list[list[str | None]], bracket: bool = False) -> tuple[list[Word | None], int]:
-        """Draw one variant; return its words (None where it has none; not to be changed) and its number.
+        """Sample one variant; return its words (None for an empty slot; do not modify) and its number.
 
-        The choice is kept for the record if there was one, or if the words are a `bracket` that has to be closed.
+        The choice is recorded if there are several variants, or if the words are a `bracket` that must be closed.
         """
         index = self.draws.randrange(len(variants))
         slots = [None if text is None else Word(text) for text in variants[index]]
@@ -79,33 +79,33 @@ class Draft:
         return slots, index
 
     def force(self, choice: Choice, word: Word, texts: list[str | None]) -> None:
-        """Add a word that an earlier choice settles too, with the text that it has in every variant."""
+        """Add a word decided by an earlier choice, with its text in every variant."""
         choice.slots = [*choice.slots, word]
         choice.variants = [[*variant, text] for variant, text in zip(choice.variants, texts, strict=True)]
 
 
 def place_words(part: Part) -> None:
-    """Drop the German commas that meet other punctuation, and number the words of both sides."""
-    kept: list[Word] = []
+    """Drop German commas next to other punctuation, and number the words of both sides."""
+    words: list[Word] = []
     for word in part.target:
-        if word.text in {".", "?", ","} and kept and kept[-1].text == ",":
-            kept.pop()
-        kept.append(word)
-    part.target[:] = kept
+        if word.text in {".", "?", ","} and words and words[-1].text == ",":
+            words.pop()
+        words.append(word)
+    part.target[:] = words
     for side in (part.source, part.target):
         for position, word in enumerate(side):
             word.position = position
 
 
 def truth(draft: Draft, source: Sequence[Word], target: Sequence[Word]) -> dict[str, Any]:
-    """Return what the sentence alone decides: alignment, unaligned words, commitments, repetitions, phenomena."""
+    """Return the truth of a sentence without context: alignment, commitments, repetitions, phenomena."""
     alignment = sorted({(s.position, t.position) for s, t in draft.links if t.position >= 0})
     linked_source, linked_target = {i for i, _ in alignment}, {j for _, j in alignment}
     commitments = sorted(filter(None, map(commitment, draft.choices)), key=lambda record: record["target"])
-    repeated = repetitions(source)
+    repeated_words = repetitions(source)
     if any(record["alternatives"] for record in commitments):
         draft.tag("commitment")
-    if repeated:
+    if repeated_words:
         draft.tag("repetition")
     return {
         "alignment": [list(link) for link in alignment],
@@ -113,16 +113,15 @@ def truth(draft: Draft, source: Sequence[Word], target: Sequence[Word]) -> dict[
         "unaligned_target": [j for j in range(len(target)) if j not in linked_target],
         "pronouns": [],
         "commitments": commitments,
-        "repetitions": repeated,
+        "repetitions": repeated_words,
         "phenomena": list(draft.tags),
     }
 
 
 def commitment(choice: Choice) -> dict[str, Any] | None:
-    """Return the first word of a choice that forces later ones, or None where nothing later is forced.
+    """Return the record of a choice whose first word forces later ones, or None if it forces none.
 
-    `continuations` tells, for the chosen word and for each alternative, the words that it forces, in the order in
-    which they would stand.
+    `continuations` has, for the chosen word and for each alternative, the words that it forces, in their order.
     """
     placed = sorted((word.position, slot) for slot, word in enumerate(choice.slots) if word is not None)
     while placed and len(choice.variants) > 1 and len({variant[placed[0][1]] for variant in choice.variants}) == 1:
@@ -151,7 +150,7 @@ def commitment(choice: Choice) -> dict[str, Any] | None:
 
 
 def repetitions(source: Sequence[Word]) -> list[list[int]]:
-    """Return the source positions of every noun, adjective and number that stands more than once."""
+    """Return the source positions of every noun, adjective and number that occurs more than once."""
     groups: dict[str, list[int]] = {}
     for word in source:
         if word.content:

@@ -1,7 +1,7 @@
-"""From what a clause says to its words in both languages: inflection, agreement, word order, links.
+"""The two grammars: from the content of a clause to its words in both languages with links.
 
-It knows the two grammars and the tables in `data/controlled/grammar.yaml`. It draws nothing but translations (through
-the draft) and does not know why a clause says what it says.
+Inflection, agreement and word order by the tables in `data/controlled/grammar.yaml`. Only translations are sampled,
+through the draft.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from core_models.text.controlled.lexicon import GermanNoun, GermanVerb, Noun, Ph
 
 @dataclass(slots=True)
 class Grammar:
-    """The two grammars over the tables of `grammar.yaml`; `polite` settles whether "you" is Sie or du."""
+    """The two grammars with the tables of `grammar.yaml`; `polite` decides whether "you" is Sie or du."""
 
     tables: dict[str, Any]
     polite: bool = False
@@ -37,7 +37,7 @@ class Grammar:
         translations: tuple[GermanNoun, ...] = (),
         verb_texts: list[list[str | None]] | None = None,
     ) -> tuple[Part, list[Word | None]]:
-        """Return the phrase and, in a collocation, the words of the verb that was drawn together with the noun."""
+        """Return the phrase and, in a collocation, the words of the verb that was sampled together with the noun."""
         noun, numbered = phrase.noun, phrase.determiner == "number"
         if noun.is_name:
             return draft.pair([noun.singular], [noun.translations[0].singular]), []
@@ -81,7 +81,7 @@ class Grammar:
         return Part([word], [article])
 
     def attach_possessor(self, draft: Draft, part: Part, front: Part, possessor: Noun) -> None:
-        """Put the owner before the thing in English and behind it in German."""
+        """Put the owner before the thing in English and after it in German."""
         mark = Word("'s")
         if possessor.is_name:
             owner = draft.pair([possessor.singular], [possessor.translations[0].singular])
@@ -97,7 +97,7 @@ class Grammar:
     def attach_relative(
         self, draft: Draft, part: Part, clause: Clause, genders: list[str], drawn: int, choice: Choice | None
     ) -> None:
-        """Add the relative clause; its pronoun has the gender of the noun that was drawn, and is forced by it."""
+        """Add the relative clause; its pronoun has the gender of the sampled noun, and is forced by it."""
         draft.tag("relative")
         forms = self.tables["cases"]["definite"]["accusative" if clause.object_gap else "nominative"]
         pronoun = draft.pair(["that"], [forms[genders[drawn]]])
@@ -108,7 +108,7 @@ class Grammar:
         part.target += [Word(","), *pronoun.target, *body.target, Word(",")]
 
     def noun_list(self, draft: Draft, parts: list[Part]) -> Part:
-        """Join the items with commas and a last "and"; both languages do it alike."""
+        """Join the items with commas and a final "and", in both languages."""
         joined = Part(list(parts[0].source), list(parts[0].target))
         for index, part in enumerate(parts[1:], start=2):
             glue = draft.pair(["and"], ["und"]) if index == len(parts) else draft.pair([","], [","])
@@ -121,7 +121,7 @@ class Grammar:
     def subject(self, draft: Draft, subject: Subject) -> Part:
         if subject.kind == "gap":
             return Part()
-        if subject.kind == "there":  # neither "there" nor "es" stands for anything
+        if subject.kind == "there":  # neither "there" nor "es" has a counterpart
             return Part([Word("there")], [Word("es")])
         if subject.kind == "weather":
             return draft.pair(["it"], ["es"])
@@ -146,7 +146,7 @@ class Grammar:
         return part
 
     def addressed(self, forms: dict[str, str], other: bool = False) -> str:
-        """Return the form of address: the polite one is the plural where no own one is given."""
+        """Return the form of address; the polite one defaults to the plural."""
         polite = forms.get("polite", forms.get("plural", ""))
         return polite if self.polite != other else forms["familiar"]
 
@@ -156,7 +156,7 @@ class Grammar:
         return Word(forms.get(person) or forms["plural"])
 
     def lexical_texts(self, verb: GermanVerb, clause: Clause, joined: bool) -> list[str | None]:
-        """Return [word, prefix or None]: the prefix stands alone only in the present of a main clause."""
+        """Return [word, prefix or None]: the prefix is separate only in the present of a main clause."""
         if clause.tense == "perfect":
             return [verb.participle, None]
         if clause.tense == "modal":
@@ -171,7 +171,7 @@ class Grammar:
 
 @dataclass(slots=True)
 class _ClauseWriter:
-    """Writes one clause: its pieces first, then the order of each language."""
+    """Writes one clause: first its parts, then the order of each language."""
 
     grammar: Grammar
     draft: Draft
@@ -259,7 +259,7 @@ class _ClauseWriter:
         return self.draft.pair(phrase.source, self.draft.draws.choice(phrase.translations), phrase.links)
 
     def objects_and_verb(self, texts: list[list[str | None]]) -> tuple[Part, list[Word]]:
-        """Write the objects and draw the German verb; in a collocation the two are one draw."""
+        """Write the objects and sample the German verb; in a collocation both are one draw."""
         clause, draft = self.clause, self.draft
         if clause.verb.objects:
             part, verb = self.grammar.noun_phrase(draft, clause.objects[0], "accusative", clause.verb.objects, texts)

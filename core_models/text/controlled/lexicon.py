@@ -1,7 +1,4 @@
-"""The words of the controlled corpus, read from `data/controlled/lexicon.yaml`.
-
-It knows the notation of the entries and the forms they list. It knows nothing about how words are put together.
-"""
+"""The lexicon of the controlled corpus, read from `data/controlled/lexicon.yaml`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +18,9 @@ class GermanNoun:
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun and its right translations; `thing_class` is what verbs and predicates select, if anything does.
+    """A noun and its right translations; `thing_class` is the class that verbs and predicates select, if any.
 
-    `plural` is empty where the noun is never counted.
+    `plural` is empty if the noun is never counted.
     """
 
     singular: str
@@ -35,7 +32,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True)
 class GermanVerb:
-    """Finite forms are given without the prefix; `infinitive` without it is the plural too."""
+    """A German verb; finite forms are without the prefix, `infinitive` without it is also the plural."""
 
     prefix: str
     infinitive: str
@@ -48,7 +45,7 @@ class GermanVerb:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb and its right translations; in a collocation `objects` holds the German noun of each translation."""
+    """A verb and its right translations; in a collocation `objects` has the German noun of each translation."""
 
     base: str
     third: str
@@ -63,7 +60,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A fixed expression: its words, its right translations, and which word stands for which."""
+    """A fixed expression: its words, its right translations, and the links between them."""
 
     source: tuple[str, ...]
     translations: tuple[tuple[str, ...], ...]
@@ -136,7 +133,7 @@ def verb(entry: dict[str, Any], thing_class: str | None = None) -> Verb:
 
 
 def phrase(entry: dict[str, Any]) -> Phrase:
-    """Read a fixed expression; without `align` its words stand for each other one by one."""
+    """Read a fixed expression; without `align` its words are linked one to one."""
     source = tuple(entry["en"].split())
     translations = tuple(tuple(text.split()) for text in several(entry["de"]))
     if "align" in entry:
@@ -159,7 +156,7 @@ def place(entry: dict[str, Any], articles: dict[str, str], contractions: dict[st
 
 
 def read_lexicon(folder: Path, grammar: dict[str, Any]) -> Lexicon:
-    """Read `lexicon.yaml` in `folder`; an entry that cannot be read is named in the ValueError."""
+    """Read `lexicon.yaml` in `folder`; raises ValueError that names an invalid entry."""
     path = folder / "lexicon.yaml"
     with path.open(encoding="utf-8") as file:
         raw = yaml.safe_load(file)

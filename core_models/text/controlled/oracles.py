@@ -1,6 +1,6 @@
-"""How hard a controlled corpus is: BLEU of rules that cannot reorder, the ceiling, and what context is worth.
+"""Difficulty of a controlled corpus: BLEU of rules without reordering, the ceiling, and the value of context.
 
-It knows the corpus and its truth records only; it trains no model and reads no lexicon.
+Computed from the corpus and its truth records only, without models.
 """
 
 import math
@@ -15,14 +15,15 @@ Case = tuple[frozenset[str], str]  # the words of the source sentence, and what 
 
 
 def oracles(corpus: ControlledCorpus) -> Figures:
-    """Return the printed figures of the test split: BLEU (0 to 100), accuracies (fractions), counts, BLEU's signature.
+    """Return measures of the test split: BLEU (0 to 100), accuracies (fractions), counts, BLEU's signature.
 
     `word_for_word`: every source word becomes the German words it is linked to most often in the training split, in
     source order. `bag_of_words`: the right German words in the order of the source words they are linked to; words
-    without counterpart stay behind their left (or before their right) neighbour, the better of the two. `ceiling`:
-    an independent second draw of the right translations against the first. `context_blind`: the right translation,
-    but every pronoun and form of address the commonest one of the training split. `majority`: the commonest choice
-    of the training split; `sentence_only`: naive Bayes over the words of the current source sentence, trained there.
+    without counterpart stay after their left (or before their right) neighbor, whichever is better. `ceiling`: an
+    independent second sample of the right translations against the first. `context_blind`: the right translation with
+    every pronoun and form of address replaced by the most frequent one of the training split. `majority`: the most
+    frequent choice of the training split; `sentence_only`: naive Bayes over the words of the source sentence, trained
+    on the training split.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -52,7 +53,7 @@ def oracles(corpus: ControlledCorpus) -> Figures:
 
 
 def format_oracles(figures: Figures) -> str:
-    """Return the figures as lines to print: names, then BLEU with one digit and fractions with three."""
+    """Format the figures as lines: names, BLEU with one digit, fractions with three."""
     lines = []
     for name, value in figures.items():
         digits = 1 if name.startswith("bleu_") else 0 if name.endswith("_cases") else 3
@@ -62,7 +63,7 @@ def format_oracles(figures: Figures) -> str:
 
 
 def word_dictionary(split: ControlledSplit) -> dict[str, tuple[str, ...]]:
-    """Return for every source word the German words (none, one or several) that it is linked to most often."""
+    """Return for every source word the German words (none, one or several) it is linked to most often."""
     counts: dict[str, Counter[tuple[str, ...]]] = {}
     for source, target, record in zip(split.sources, split.targets, split.truth, strict=True):
         german = target.split()
@@ -79,22 +80,22 @@ def word_for_word(source: str, dictionary: dict[str, tuple[str, ...]]) -> str:
 
 
 def reordered(target: str, record: dict[str, Any], before: bool) -> str:
-    """Return the right words in source order; those without counterpart stay at their left (right) neighbour."""
+    """Return the right words in source order; those without counterpart stay at their left (right) neighbor."""
     words = target.split()
     first_link: dict[int, int] = {}
     for i, j in record["alignment"]:
         first_link[j] = min(i, first_link.get(j, i))
     order = range(len(words) - 1, -1, -1) if before else range(len(words))
     keys: dict[int, int] = {}
-    neighbour = max(first_link.values(), default=0) if before else -1
+    neighbor = max(first_link.values(), default=0) if before else -1
     for j in order:
-        neighbour = first_link.get(j, neighbour)
-        keys[j] = neighbour
+        neighbor = first_link.get(j, neighbor)
+        keys[j] = neighbor
     return " ".join(words[j] for j in sorted(range(len(words)), key=lambda j: (keys[j], j)))
 
 
 def context_blind(corpus: ControlledCorpus) -> list[str]:
-    """Return the right test translations with every choice that context decides made as most of the training split."""
+    """Return the right test translations with every context-dependent choice replaced by the majority of training."""
     gender = commonest(label for _, label in pronoun_cases(corpus.train))
     form = commonest(label for _, label in address_cases(corpus.train))
     lines = []
@@ -132,7 +133,7 @@ def _cases(split: ControlledSplit, field: str, label: Callable[[dict[str, Any]],
 
 
 def accuracies(train: Sequence[Case], test: Sequence[Case]) -> dict[str, float]:
-    """Return how often the commonest label, and naive Bayes over the sentence's words, are right on the test cases."""
+    """Return the accuracy of the majority label, and of naive Bayes over the sentence's words, on the test cases."""
     if not train or not test:
         return {"cases": float(len(test))}
     labels = Counter(label for _, label in train)

@@ -1,7 +1,7 @@
-"""What sentences say and how their clauses are joined, up to the final stop.
+"""Sentences of joined clauses.
 
-It knows how many clauses a length asks for and what stands between them; the clauses come from the composer, their
-words from the grammar.
+Decides the number of clauses for a length and how they are joined; their content comes from the composer, their words
+from the grammar.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ REPORT = {"en": "that", "de": "dass"}
 
 @dataclass(slots=True)
 class Unit:
-    """A main clause, alone or with one subordinate clause."""
+    """A main clause, possibly with one subordinate clause."""
 
     main: Clause
     subordinator: dict[str, Any] | None = None
@@ -41,7 +41,7 @@ class SentenceComposer:
     composer: Composer
 
     def sentence(self, aim: int, demand: Demand) -> Sentence:
-        """Compose a sentence of about `aim` source words that fulfils the demand."""
+        """Compose a sentence of about `aim` source words that meets the demand."""
         composer = self.composer
         composer.demand = demand
         core = composer.core()
@@ -66,7 +66,7 @@ class SentenceComposer:
         return sentence
 
     def ask(self, sentence: Sentence) -> None:
-        """Make some of the sentences that allow it a question."""
+        """Turn some of the sentences that allow it into questions."""
         composer, unit, clause = self.composer, sentence.units[0], sentence.units[0].main
         if len(sentence.units) > 1 or unit.subordinate_first or unit.subordinator is REPORT or clause.instead_first:
             return
@@ -79,7 +79,7 @@ class SentenceComposer:
             clause.question_word = composer.random.choice(composer.tables["questions"])
 
     def share_budget(self, sentence: Sentence, aim: int) -> None:
-        """Let the clauses grow, each by an even share of the words that are left."""
+        """Grow the clauses, each by an even share of the remaining words."""
         clauses = [c for unit in sentence.units for c in (unit.main, unit.subordinate) if c is not None]
         joints = sum(2 if unit.subordinate_first else 1 for unit in sentence.units if unit.subordinate)
         cue = 0 if sentence.cue is None else 1 + len(sentence.cue.source)
@@ -93,7 +93,7 @@ class SentenceComposer:
                 clause.negated = self.composer.chance("negation")
 
     def negatable(self, clause: Clause) -> bool:
-        """A definite object or none: an indefinite one would be negated by "kein"."""
+        """True if the clause has a definite object or none; an indefinite one would be negated by "kein"."""
         definite = all(item.determiner == "definite" for item in clause.objects) and len(clause.objects) < 2
         return definite and clause.verb is not EXIST and not clause.verb.objects and clause.instead is None
 

@@ -1,4 +1,4 @@
-"""What can be set of the controlled corpus: shares, weights, lengths and distances, each within its bounds."""
+"""Validated settings of the controlled corpus: shares, weights, lengths and distances."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from core_models.settings import Section, parse, read_yaml
 
-WINDOW = 3  # sentences back that an antecedent or a cue may stand
+WINDOW = 3  # maximal distance, in sentences, of an antecedent or a cue
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(ge=0)]
@@ -34,7 +34,7 @@ class Growth(Section):
 
 
 class CorpusSettings(Section):
-    """What `data/controlled/config.yaml` holds, and says of each; a configuration may name some keys alone."""
+    """The keys of `data/controlled/config.yaml`, which explains them; a configuration may have some of them only."""
 
     sentences: dict[Literal["train", "dev", "test"], int]
     document_sentences: Range
@@ -73,7 +73,7 @@ class CorpusSettings(Section):
 
 
 def settings_from(given: Path | Mapping[str, Any] | None, default: Path) -> dict[str, Any]:
-    """Return the configuration; what is given may name only some keys, the others keep their defaults."""
+    """Return the configuration; keys that are not given keep their defaults."""
     changes = (read_yaml(given) if isinstance(given, Path) else given) or {}
     where = str(given) if isinstance(given, Path) else "the controlled corpus"
     return parse(CorpusSettings, {**read_yaml(default), **changes}, where).model_dump()
