@@ -1,1 +1,1 @@
-"""Speed: systems of the catalogue and other engines on the same work, one after the other, in rounds."""
+"""Benchmarks: systems of the catalogue and other engines on the same workload, one after the other, in rounds."""

@@ -1,6 +1,6 @@
-"""A trained run end to end, text in and text out, beside the same weights in CTranslate2: time and BLEU.
+"""End-to-end benchmark of a trained run and of the same weights in CTranslate2, from text to text: time and BLEU.
 
-Here sentences end when they end, and segmenting counts. Both search with the same beam and the `power` penalty.
+Output lengths are free, and segmentation counts. Both search with the same beam and the `power` penalty.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from workbench.store.runs import Run, RunError
 
-BATCH_TOKENS = 4096  # what CTranslate2 takes together; on CPUs it hardly matters
+BATCH_TOKENS = 4096  # CTranslate2's batch size; on CPUs it hardly matters
 
 
 def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str, ...], rounds: int) -> list[Any]:
-    """A row an engine: the median of the seconds, BLEU, and how many translations are the workbench's own."""
+    """One row per engine: median seconds, BLEU, and the number of translations equal to the workbench's."""
     import statistics
 
     from workbench.export.ctranslate2 import check_quantization
 
-    for quantization in quantizations:  # before anything else: what is missing would be noticed after long work
+    for quantization in quantizations:  # first, since a missing package would otherwise be noticed after long work
         check_quantization(quantization)
     import torch
 
@@ -33,14 +33,14 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
 
     if threads:
         torch.set_num_threads(threads)
-    wanted, _ = test_set(run, test)
-    if wanted.references is None:
+    prepared_set, _ = test_set(run, test)
+    if prepared_set.references is None:
         raise RunError(f"{run.name}: the test set {test!r} has no references; BLEU needs them")
     translator = load(run.reference)
     search = run.config.search
 
     def ours(lines: list[str], precision: str = "full") -> list[str]:
-        return [one.text for one in translator.translate(lines, penalty="power", precision=precision)]
+        return [translation.text for translation in translator.translate(lines, penalty="power", precision=precision)]
 
     with tempfile.TemporaryDirectory() as folder:
         engines: dict[str, Callable[[list[str]], list[str]]] = {"workbench": ours}
@@ -50,19 +50,19 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
             out = Path(folder) / quantization
             engines[f"ctranslate2-{quantization}"] = _exported(run, out, quantization, threads, search)
         seconds: dict[str, list[float]] = {name: [] for name in engines}
-        found: dict[str, list[str]] = {}
+        outputs: dict[str, list[str]] = {}
         for _ in range(rounds):
             for name, translate in engines.items():
                 began = time.perf_counter()
-                found[name] = translate(wanted.sources)
+                outputs[name] = translate(prepared_set.sources)
                 seconds[name].append(time.perf_counter() - began)
     return [
         {
             "engine": name,
             "seconds": statistics.median(seconds[name]),
-            "sentences_per_second": len(wanted.sources) / statistics.median(seconds[name]),
-            "bleu": scores.extract(found[name], wanted.references).total,
-            "same": sum(one == other for one, other in zip(found[name], found["workbench"], strict=True)),
+            "sentences_per_second": len(prepared_set.sources) / statistics.median(seconds[name]),
+            "bleu": scores.extract(outputs[name], prepared_set.references).total,
+            "same": sum(pair[0] == pair[1] for pair in zip(outputs[name], outputs["workbench"], strict=True)),
         }
         for name in engines
     ]
@@ -79,7 +79,7 @@ def _exported(run: Run, out: Path, quantization: str, threads: int, search: Any)
     translator = ctranslate2.Translator(str(out), device="cpu", compute_type=quantization, intra_threads=threads)
 
     def translate(lines: list[str]) -> list[str]:
-        found = translator.translate_batch(
+        results = translator.translate_batch(
             source.encode(lines, out_type=str),
             max_batch_size=BATCH_TOKENS,
             batch_type="tokens",
@@ -92,6 +92,6 @@ def _exported(run: Run, out: Path, quantization: str, threads: int, search: Any)
             min_decoding_length=0,
             suppress_sequences=[["<pad>"], ["<s>"]],
         )
-        return target.decode([one.hypotheses[0] for one in found])
+        return target.decode([result.hypotheses[0] for result in results])
 
     return translate

@@ -1,6 +1,6 @@
-"""What was measured so far, kept in FILE.measured.jsonl beside the table: a bench that was stopped goes on there.
+"""Measurements so far, stored in FILE.measured.jsonl beside the table, so that a stopped benchmark can be resumed.
 
-The first line holds the settings, each other one a measurement. Knows the file, not how anything is measured.
+The first line has the settings, each other line a measurement. Knows the file, not how anything is measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Record = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """Which measurement: of sentences of a length, or of the mix of lengths (None); rounds count from 1."""
+    """Key of a measurement: sentence length (None: the mix of lengths), round from 1, engine."""
 
     length: int | None
     round: int
@@ -28,16 +28,16 @@ class Key(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A measurement, and the seconds that it took to measure."""
+    """A measurement and its duration in seconds."""
 
     record: Record
     seconds: float
 
 
 class Measurements:
-    """The measurements of one table; without a table they are kept in memory alone.
+    """The measurements of one table; without a table they are kept in memory only.
 
-    Raises RunError where those beside the table were made with other settings, or are none.
+    Raises RunError if the stored ones were made with other settings or cannot be read.
     """
 
     def __init__(self, table: Path | None, settings: Mapping[str, Any]) -> None:
@@ -57,25 +57,25 @@ class Measurements:
         return self._kept.get(key)
 
     def add(self, key: Key, record: Record, seconds: float) -> Kept:
-        """Keep a measurement, on disk before this returns."""
+        """Store a measurement, on disk before this returns."""
         kept = self._kept[key] = Kept(record, seconds)
         if self.path is not None:
             lines: list[Record] = [{"settings": self._settings}]
-            for one, found in self._kept.items():
-                lines.append({**one._asdict(), "seconds": found.seconds, "record": found.record})
+            for stored_key, stored in self._kept.items():
+                lines.append({**stored_key._asdict(), "seconds": stored.seconds, "record": stored.record})
             write_atomic(self.path, "".join(f"{json.dumps(line)}\n" for line in lines))
         return kept
 
     def _read(self, path: Path) -> dict[Key, Kept]:
         settings, *lines = list(read_records(path)) or [{}]
-        found = settings.get("settings")
-        if not isinstance(found, dict):
+        stored_settings = settings.get("settings")
+        if not isinstance(stored_settings, dict):
             raise RunError(f"{path}: the first line has no settings; remove the file to measure again")
         for name, value in self._settings.items():
-            if found.get(name) != value:
+            if stored_settings.get(name) != value:
                 raise RunError(
-                    f"{path} was measured with {name} {found.get(name)}, this is {value}: in one table they could not "
-                    "be compared; name another file"
+                    f"{path} was measured with {name} {stored_settings.get(name)}, this is {value}: in one table they "
+                    "could not be compared; name another file"
                 )
         return dict(_kept(path, number, line) for number, line in enumerate(lines, start=2))
 
@@ -84,7 +84,7 @@ def _kept(path: Path, number: int, line: Mapping[str, Any]) -> tuple[Key, Kept]:
     key = Key(line.get("length"), line.get("round", 0), line.get("engine", ""))
     record, seconds = line.get("record"), line.get("seconds")
     whole = (
-        all(isinstance(one, int) and not isinstance(one, bool) for one in key[:2] if one is not None)
+        all(isinstance(part, int) and not isinstance(part, bool) for part in key[:2] if part is not None)
         and isinstance(record, dict)
         and record.get("engine") == key.engine
         and _positive(seconds)

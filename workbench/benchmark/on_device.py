@@ -1,7 +1,7 @@
-"""Systems on a device at real sizes: whether training steps stay finite, and speed by batch size.
+"""Tests and speed of systems on a device at real sizes: finiteness of training steps, and speed by batch size.
 
-A row each in one CSV file, written as soon as it is measured. What is there without a problem is not measured again, so
-a call that was cut off goes on where it stopped. The options: `python -m workbench.benchmark.on_device WORK --help`.
+Each measurement is a row of one CSV file, written at once. Rows without a problem are not measured again, so an
+interrupted call can be resumed. The options: `python -m workbench.benchmark.on_device WORK --help`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Work(StrEnum):
 
 @dataclass(frozen=True)
 class Task:
-    """One measurement. size: target tokens of a training batch, or sentences that are decoded together."""
+    """One measurement. size: target tokens of a training batch, or sentences of a decoding batch."""
 
     work: str
     system: str
@@ -43,8 +43,10 @@ class Task:
 
 
 def with_gaps(system: System, sources: list[list[int]], targets: list[list[int]]) -> Batch:
-    """A batch in which, of every four sentences, one lacks the nearest sentence before it and one has none before it:
-    rows that are masked altogether are where attention kernels have gone wrong."""
+    """A batch with gaps in the context: of every four sentences one lacks the nearest one before it, one has none.
+
+    Attention kernels have failed on completely masked rows.
+    """
     from core_models.text.batches import collate
     from core_models.text.documents import Ids, joined
 
@@ -66,7 +68,7 @@ def with_gaps(system: System, sources: list[list[int]], targets: list[list[int]]
 
 
 def finite_steps(system: System, shape: Shape, precision: str) -> Row:
-    """Training steps on random text: the loss per target token of the first and the last, and what was not finite.
+    """Run training steps on random text; returns the first and the last loss per target token, or the problem.
 
     Stops at the first step whose losses or gradients are not finite; `problem` then names them.
     """
@@ -85,8 +87,8 @@ def finite_steps(system: System, shape: Shape, precision: str) -> Row:
         loss.backward()
         losses.append(loss.item())
         if broken := [*_broken(terms.items()), *_broken(_gradients(system))]:
-            others = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
-            return {"steps": number, "problem": f"step {number}: not finite: {', '.join(broken[:3])}{others}"}
+            rest = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
+            return {"steps": number, "problem": f"step {number}: not finite: {', '.join(broken[:3])}{rest}"}
         torch.nn.utils.clip_grad_norm_(system.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -104,7 +106,7 @@ def _broken(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[str]:
 
 
 def measure(task: Task, shape: Shape, device: str) -> Row:
-    """The row of a task; what went wrong, out of memory for one, is its `problem`."""
+    """The row of a task; an error, such as out of memory, is its `problem`."""
     import torch
 
     from core_models.system_builder import build
@@ -119,21 +121,21 @@ def measure(task: Task, shape: Shape, device: str) -> Row:
     try:
         system = build(task.system, shape.vocabulary).to(device)
         if task.work == Work.FINITE:
-            found: Row = finite_steps(system, replace(shape, batch_tokens=task.size), task.precision)
+            measured_values: Row = finite_steps(system, replace(shape, batch_tokens=task.size), task.precision)
         elif task.work == Work.TRAINING:
-            found = {**measure_training(system, replace(shape, batch_tokens=task.size), task.precision)}
+            measured_values = {**measure_training(system, replace(shape, batch_tokens=task.size), task.precision)}
         else:
-            found = {**measure_decoding(system, replace(shape, batch_sentences=task.size), task.precision)}
+            measured_values = {**measure_decoding(system, replace(shape, batch_sentences=task.size), task.precision)}
     except (RuntimeError, ValueError) as error:  # torch.OutOfMemoryError is a RuntimeError
-        found = {"problem": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}"}
+        measured_values = {"problem": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}"}
     finally:
         torch.set_float32_matmul_precision("highest")
     memory = {"peak_memory_bytes": torch.cuda.max_memory_allocated(device)} if on_cuda else {}
-    return {**asdict(task), "problem": "", **found, **memory}
+    return {**asdict(task), "problem": "", **measured_values, **memory}
 
 
 def measured(tasks: Iterable[Task], shape: Shape, device: str, csv: Path) -> Iterator[tuple[Row, bool]]:
-    """The row of every task, and whether it had been kept; each is in the file before it is handed out."""
+    """Yield the row of every task and whether it was stored already; each is in the file before it is yielded."""
     import pandas as pd
 
     from core_models.files.atomic_files import write_atomic
@@ -173,16 +175,16 @@ def main(
     shape = replace(SHAPES.get(preset, Shape()), vocabulary=vocabulary, steps=steps, sentences=sentences)
     shape = replace(shape, warmup=0) if work is Work.FINITE else shape
     tasks = [
-        Task(work.value, f"{name}{',' if ':' in name else ':'}preset={preset}", one, each)
-        for each in size or [4096]
-        for one in precision or ["bfloat16"]
+        Task(work.value, f"{name}{',' if ':' in name else ':'}preset={preset}", kind, tokens)
+        for tokens in size or [4096]
+        for kind in precision or ["bfloat16"]
         for name in system or catalogue()
     ]
     problems = 0
     for row, kept in measured(tasks, shape, device, csv):
         problems += bool(row["problem"])
-        said = {name: value for name, value in row.items() if value != "" and name != "work"}
-        typer.echo(f"{'kept ' if kept else ''}{said}")
+        shown = {name: value for name, value in row.items() if value != "" and name != "work"}
+        typer.echo(f"{'kept ' if kept else ''}{shown}")
     if problems:
         typer.echo(f"{problems} of {len(tasks)} had a problem; they are measured again when this is called again")
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
 """Other engines on the same shape and the same batches: Hugging Face transformers (Marian) and CTranslate2.
 
-Run as a program by whatever interpreter has the engine: `python peers.py ENGINE WORK THREADS DEVICE PRESET` prints
-JSON. Their models have random weights, as ours do in the measurement: what is compared is time.
+Run as a program by an interpreter that has the engine: `python other_toolkits.py ENGINE WORK THREADS DEVICE PRESET`
+prints JSON. All models have random weights: only time is compared.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # beside this file, without the package: see the module's docstring
-    # Never this file's own folder, whose modules would stand before those of Python and of the engines; under Python's
-    # safe path it is not there, and the first entry is another's.
+    # Not this file's own folder, whose modules would hide those of Python and of the engines; under Python's safe path
+    # it is missing, and the first entry is another folder.
     sys.path[: 0 if sys.flags.safe_path else 1] = [str(Path(__file__).resolve().parents[2])]
 
 from workbench.benchmark.workload import SHAPES, Shape, decoding_batches, training_pairs
@@ -29,13 +29,13 @@ ENGINES = {
     "ctranslate2-float32": ("decode",),
     "ctranslate2-int8": ("decode",),
 }
-NEEDED = ("torch", "transformers", "ctranslate2")  # of the interpreter
+NEEDED = ("torch", "transformers", "ctranslate2")  # packages of the interpreter
 EOS, UNKNOWN = 1, 2
 RATES = {"train": "train_tokens_per_second", "decode": "decode_sentences_per_second"}
 
 
 def measure_peer(engine: str, work: str, threads: int, device: str, shape: Shape) -> dict[str, Any]:
-    """Target tokens a second of the median training step, or sentences a second of the best decoding."""
+    """Target tokens per second of the median training step, or sentences per second of the best decoding."""
     import torch
 
     if threads:
@@ -46,7 +46,7 @@ def measure_peer(engine: str, work: str, threads: int, device: str, shape: Shape
 
 
 def _marian(shape: Shape) -> Any:
-    """Marian's convention: the last piece is padding, and the decoder begins with it."""
+    """A Marian model; by its convention the last piece is padding, and the decoder begins with it."""
     from transformers import MarianConfig, MarianMTModel
 
     padding = shape.vocabulary - 1
@@ -83,13 +83,13 @@ def _train(engine: str, device: str, shape: Shape) -> float:
     padding, rates = shape.vocabulary - 1, []
     for number, (sources, targets) in enumerate(training_pairs(shape)):
         began = time.perf_counter()
-        source = _padded([[*one, EOS] for one in sources], padding).to(device)
-        labels = _padded([[*one, EOS] for one in targets], -100).to(device)
-        words = _padded([[padding, *one] for one in targets], padding).to(device)
+        source = _padded([[*sentence, EOS] for sentence in sources], padding).to(device)
+        labels = _padded([[*sentence, EOS] for sentence in targets], -100).to(device)
+        words = _padded([[padding, *sentence] for sentence in targets], padding).to(device)
         with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=engine.endswith("bfloat16")):
-            found = model(input_ids=source, attention_mask=(source != padding).long(), decoder_input_ids=words)
+            output = model(input_ids=source, attention_mask=(source != padding).long(), decoder_input_ids=words)
         loss = torch.nn.functional.cross_entropy(
-            found.logits.float().flatten(0, 1), labels.flatten(), label_smoothing=shape.label_smoothing
+            output.logits.float().flatten(0, 1), labels.flatten(), label_smoothing=shape.label_smoothing
         )
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -97,7 +97,7 @@ def _train(engine: str, device: str, shape: Shape) -> float:
         optimizer.zero_grad()
         loss.item()
         if number >= shape.warmup:
-            rates.append(sum(len(one) + 1 for one in targets) / (time.perf_counter() - began))
+            rates.append(sum(len(sentence) + 1 for sentence in targets) / (time.perf_counter() - began))
     return statistics.median(rates)
 
 
@@ -121,7 +121,7 @@ def _marian_search(device: str, shape: Shape) -> Callable[[list[list[int]]], Any
     model, padding = _marian(shape).to(device).eval(), shape.vocabulary - 1
 
     def translate(sources: list[list[int]]) -> Any:
-        source = _padded([[*one, EOS] for one in sources], padding).to(device)
+        source = _padded([[*sentence, EOS] for sentence in sources], padding).to(device)
         with torch.inference_mode():
             return model.generate(
                 source,
@@ -159,9 +159,9 @@ def _ctranslate2_search(engine: str, threads: int, device: str, shape: Shape) ->
     )
 
     def translate(sources: list[list[int]]) -> Any:
-        assert folder is not None  # the model's files live as long as this function
+        assert folder is not None  # keeps the model's files as long as this function
         return translator.translate_batch(
-            [[pieces[word] for word in one] for one in sources],
+            [[pieces[word] for word in sentence] for sentence in sources],
             beam_size=shape.beam,
             min_decoding_length=shape.forced_length,
             max_decoding_length=shape.forced_length,

@@ -1,4 +1,4 @@
-"""Which operators the time of training and of beam search goes to, on the shape of the benchmark."""
+"""Profile of operators in training and beam search, on the shape of the benchmark."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from workbench.benchmark.workload import Shape
 
 
 class Profile(NamedTuple):
-    """operators: a row an operator: work (training, decoding), operator, share (of the time in operators themselves),
-    calls; recurrence: the share of training in steps that wait for each other, their backward passes included (weights'
-    gradients are made after them: `core_models.layers.deferred_linear`)."""
+    """Time by operator, and the share of recurrence in training.
+
+    operators: one row each with work (training, decoding), operator, share (of the operators' own time) and calls.
+    recurrence: the share of sequential steps with their backward passes, without the weights' gradients, which are
+    computed later (`core_models.layers.deferred_linear`).
+    """
 
     operators: list[dict[str, Any]]
     recurrence: float
@@ -23,7 +26,10 @@ class Profile(NamedTuple):
 def profile(
     name: str, shape: Shape, precision: str = "float32", device: str = "cpu", threads: int = 0, fewest: float = 0.01
 ) -> Profile:
-    """Operators with less than the share `fewest` are one row, "others". Warm-up steps are in it: take one with few."""
+    """Profile training and decoding of a system; a shape with few warm-up steps is best, since these count too.
+
+    Operators with a share below `fewest` are summed up in one row, "others".
+    """
     import torch
 
     from core_models.system_builder import build
@@ -34,13 +40,16 @@ def profile(
     system = build(name, shape.vocabulary).to(device)
     works = {"training": measure_training, "decoding": measure_decoding}
     events = {work: _events(partial(measure, system, shape, precision), device) for work, measure in works.items()}
-    rows = [{"work": work, **row} for work, own in events.items() for row in _shares(own, fewest)]
+    rows = [{"work": work, **row} for work, work_events in events.items() for row in _shares(work_events, fewest)]
     return Profile(rows, _recurrent(events["training"]))
 
 
 class _Event(NamedTuple):
-    """A call of an operator: its own time (µs), the places of the calls around it, the outermost last, and the number
-    that a forward and its backward call share."""
+    """A call of an operator.
+
+    time: its own time in µs. around: indices of the enclosing calls, the outermost last. sequence: the common number
+    of a forward and its backward call.
+    """
 
     name: str
     time: float
@@ -55,28 +64,28 @@ def _events(work: Callable[[], object], device: str) -> list[_Event]:
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     with profile(activities=activities) as profiler:
         work()
-    found = list(profiler.events())
-    places = {id(one): place for place, one in enumerate(found)}
+    calls = list(profiler.events())
+    indices = {id(call): index for index, call in enumerate(calls)}
 
-    def around(one: Any) -> Iterator[int]:
-        while (one := one.cpu_parent) is not None:
-            yield places[id(one)]
+    def around(call: Any) -> Iterator[int]:
+        while (call := call.cpu_parent) is not None:
+            yield indices[id(call)]
 
     return [
         _Event(
-            one.key,
-            float(one.self_device_time_total if on_gpu else one.self_cpu_time_total),
-            tuple(around(one)),
-            one.sequence_nr,
+            call.key,
+            float(call.self_device_time_total if on_gpu else call.self_cpu_time_total),
+            tuple(around(call)),
+            call.sequence_nr,
         )
-        for one in found
+        for call in calls
     ]
 
 
 def _shares(events: Sequence[_Event], fewest: float) -> list[dict[str, Any]]:
-    spent, calls = defaultdict[str, float](float), Counter(one.name for one in events)
-    for one in events:
-        spent[one.name] += one.time
+    spent, calls = defaultdict[str, float](float), Counter(event.name for event in events)
+    for event in events:
+        spent[event.name] += event.time
     whole = sum(spent.values())
     rows: list[dict[str, Any]] = [
         {"operator": name, "share": time / whole, "calls": calls[name]}
@@ -88,16 +97,16 @@ def _shares(events: Sequence[_Event], fewest: float) -> list[dict[str, Any]]:
 
 
 def _recurrent(events: Sequence[_Event]) -> float:
-    """The share of what is called within a recurrence, or is the backward call of that."""
+    """The time share of calls within a recurrence and their backward calls."""
     from core_models.layers.deferred_linear import LATE
     from core_models.layers.recurrent import RECURRENCE
 
     def within(marked: set[int]) -> set[int]:
-        return {place for place, one in enumerate(events) if place in marked or not marked.isdisjoint(one.around)}
+        return {index for index, event in enumerate(events) if index in marked or not marked.isdisjoint(event.around)}
 
-    forward = within({place for place, one in enumerate(events) if str(one.name) == RECURRENCE})
-    numbers = {events[place].sequence for place in forward if events[place].name != LATE} - {-1}
+    forward = within({index for index, event in enumerate(events) if str(event.name) == RECURRENCE})
+    numbers = {events[index].sequence for index in forward if events[index].name != LATE} - {-1}
     engine = "autograd::engine::evaluate_function"
-    calls = {place for place, one in enumerate(events) if one.name.startswith(engine)}
-    backward = within({place for place in calls if events[place].sequence in numbers})
-    return sum(events[place].time for place in forward | backward) / sum(one.time for one in events)
+    calls = {index for index, event in enumerate(events) if event.name.startswith(engine)}
+    backward = within({index for index in calls if events[index].sequence in numbers})
+    return sum(events[index].time for index in forward | backward) / sum(event.time for event in events)

@@ -1,7 +1,7 @@
-"""Engines measured in rounds, each in a process of its own, one after the other.
+"""Measurement of engines in rounds, each in a process of its own, one after the other.
 
-A machine's speed drifts by more than engines differ, so each round measures all of them within minutes; what the
-rounds say together is `analyses.efficiency`'s business.
+A machine's speed drifts by more than engines differ, so each round measures all of them within minutes;
+`analyses.efficiency` combines the rounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workbench.store.runs import RunError
 
 @dataclass(frozen=True)
 class Engine:
-    """What is measured, of sentences of a length or of the mix of lengths (None), and about how long that takes."""
+    """An engine: its measurement for a sentence length or the mix of lengths (None), and the estimated time."""
 
     name: str
     measure: Callable[[int | None], Record]
@@ -30,7 +30,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Step:
-    """A measurement that was just made or had been kept; `seconds_left` is for those that are still to be made."""
+    """A new or stored measurement; `seconds_left` is the estimate for the remaining ones."""
 
     key: Key
     record: Record
@@ -42,7 +42,7 @@ class Step:
 
 
 def ours(system: str, precision: str, device: str, threads: int, steps: int, guessed_seconds: float) -> Engine:
-    """A system of the catalogue, measured in a process of its own, so that its peak memory is its own."""
+    """A system of the catalogue as an engine, measured in a process of its own because of peak memory."""
     name = system if precision == "float32" else f"{system} {precision}"
     options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
 
@@ -55,8 +55,7 @@ def ours(system: str, precision: str, device: str, threads: int, steps: int, gue
 
 
 def others(python: str, threads: int, device: str, preset: str, guessed_seconds: float) -> list[Engine]:
-    """The other engines, measured with an interpreter that has transformers and ctranslate2; RunError where it has
-    not."""
+    """The other engines, measured with an interpreter that has transformers and ctranslate2, else RunError."""
     _check_peers(python)
 
     def engine(name: str, works: Sequence[str]) -> Engine:
@@ -99,7 +98,7 @@ def _last_line(text: str) -> str:
 
 
 def plan(lengths: Sequence[int | None], rounds: int, engines: Sequence[Engine]) -> list[tuple[Key, Engine]]:
-    """All measurements, in their order: length by length, in each round by round, the baseline first."""
+    """All measurements in order: by length, then by round, the baseline first."""
     return [
         (Key(length, number, engine.name), engine)
         for length in lengths
@@ -108,36 +107,41 @@ def plan(lengths: Sequence[int | None], rounds: int, engines: Sequence[Engine]) 
     ]
 
 
-def measured(planned: Sequence[tuple[Key, Engine]], found: Measurements) -> Iterator[Step]:
-    """Make those of the measurements that are not kept yet; each is kept before it is handed out."""
+def measured(planned: Sequence[tuple[Key, Engine]], measurements: Measurements) -> Iterator[Step]:
+    """Make the missing measurements and yield all; each is stored before it is yielded."""
     for number, (key, engine) in enumerate(planned, start=1):
-        kept = before = found.get(key)
+        kept = stored = measurements.get(key)
         if kept is None:
             began = time.perf_counter()
             record = engine.measure(key.length)
-            kept = found.add(key, record, time.perf_counter() - began)
-        left = seconds_left(planned, found)
-        yield Step(key, kept.record, kept.seconds, before is not None, number, len(planned), left)
+            kept = measurements.add(key, record, time.perf_counter() - began)
+        left = seconds_left(planned, measurements)
+        yield Step(key, kept.record, kept.seconds, stored is not None, number, len(planned), left)
 
 
-def seconds_left(planned: Sequence[tuple[Key, Engine]], found: Measurements) -> float:
-    """How long the measurements that are not kept will take: as long as the same took in another round; else as
-    guessed, times what those that were made took for each second that was guessed."""
-    took = {(key.length, key.engine): kept.seconds for key, _ in planned if (kept := found.get(key))}
+def seconds_left(planned: Sequence[tuple[Key, Engine]], measurements: Measurements) -> float:
+    """Estimated seconds of the missing measurements.
+
+    A measurement takes as long as the same one in another round; else its estimate is scaled by the ratio of measured
+    to estimated times so far.
+    """
+    took = {(key.length, key.engine): kept.seconds for key, _ in planned if (kept := measurements.get(key))}
     guessed = {(key.length, key.engine): engine.guessed_seconds for key, engine in planned}
-    factor = sum(took.values()) / sum(guessed[one] for one in took) if took else 1.0
-    missing = [(key.length, key.engine) for key, _ in planned if found.get(key) is None]
-    return sum(took.get(one, factor * guessed[one]) for one in missing)
+    factor = sum(took.values()) / sum(guessed[work] for work in took) if took else 1.0
+    missing = [(key.length, key.engine) for key, _ in planned if measurements.get(key) is None]
+    return sum(took.get(work, factor * guessed[work]) for work in missing)
 
 
-def rounds_so_far(planned: Sequence[tuple[Key, Engine]], found: Measurements, length: int | None) -> list[list[Record]]:
-    """The rounds of a length that are whole, or, before the first one is, what there is of it."""
+def rounds_so_far(
+    planned: Sequence[tuple[Key, Engine]], measurements: Measurements, length: int | None
+) -> list[list[Record]]:
+    """The complete rounds of a length; without any, the incomplete first round."""
     rounds: dict[int, list[Record]] = {}
     partial = set()
     for key, _ in planned:
         if key.length == length:
-            if kept := found.get(key):
+            if kept := measurements.get(key):
                 rounds.setdefault(key.round, []).append(kept.record)
             else:
                 partial.add(key.round)
-    return [one for number, one in rounds.items() if number not in partial] or list(rounds.values())[:1]
+    return [records for number, records in rounds.items() if number not in partial] or list(rounds.values())[:1]

@@ -1,7 +1,7 @@
-"""Measure any catalogued system on the shape: parameters, multiply-adds, training and decoding speed, peak memory.
+"""Measurement of a catalogue system: parameters, multiply-adds, training and decoding speed, peak memory.
 
-Multiply-adds are counted by PyTorch on what the system really computes; they say what speed a mechanism can keep at
-best. Speeds are of this machine at this moment.
+PyTorch counts the multiply-adds that the system really computes; they bound the speed that a mechanism can keep.
+Speeds are of this machine at this moment.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def in_context(system: System, sources: list[list[int]], targets: list[list[int]] | None = None) -> Batch:
-    """A batch as the system reads it: what stands before a sentence are its neighbours, which are about as long.
+    """A batch as the system reads it, with neighbours of about the same length as context.
 
-    All systems are given the same sentences; those of the context come on top of the token budget.
+    All systems get the same sentences; context sentences are added to the token budget.
     """
     from core_models.text.batches import collate
     from core_models.text.documents import joined
@@ -41,7 +41,7 @@ def in_context(system: System, sources: list[list[int]], targets: list[list[int]
 
 
 def measure_training(system: System, shape: Shape, precision: str = "float32") -> dict[str, float]:
-    """Target tokens and sentences a second of the median training step (forward, backward, clipping, fused AdamW)."""
+    """Target tokens and sentences per second of the median training step (forward, backward, clipping, fused AdamW)."""
     import torch
 
     from core_models.training.loss_module import Objective
@@ -74,7 +74,7 @@ def measure_training(system: System, shape: Shape, precision: str = "float32") -
 def measure_decoding(
     system: System, shape: Shape, precision: str = "float32", record: bool = False
 ) -> dict[str, float]:
-    """Sentences and output tokens a second of beam search, outputs forced to one length; best of the repeats."""
+    """Sentences and output tokens per second of beam search with outputs of one length; best of the repeats."""
     import torch
 
     from core_models.config import SearchConfig
@@ -101,7 +101,7 @@ def measure_decoding(
 
 
 class _Endless:
-    """A system that never says </s>, so that every output is as long as it may be."""
+    """A system that never predicts </s>, so that every output has the maximal length."""
 
     def __init__(self, system: System) -> None:
         self.start, self._step = system.start, system.step
@@ -115,7 +115,7 @@ class _Endless:
 
 
 def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
-    """Multiply-adds of matrix products per target token: in a training step, and in decoding (the encoder included)."""
+    """Multiply-adds of matrix products per target token, in a training step and in decoding (with the encoder)."""
     import torch
 
     from core_models.system_builder import build
@@ -150,16 +150,16 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
 
 
 def matrix_rate(device: str, precision: str = "float32") -> float:
-    """Multiply-adds a second of a large square product, the best of a few: what the chip can do at most."""
+    """Multiply-adds per second of a large square product, the best of a few: an upper bound of the chip."""
     import torch
 
     size = 8192 if device.startswith("cuda") else 1536
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    one, other = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
+    left, right = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
     best = float("inf")
     for _ in range(5):  # the first one warms up
         began = time.perf_counter()
-        (one @ other)[0, 0].item()  # waits for the device
+        (left @ right)[0, 0].item()  # waits for the device
         best = min(best, time.perf_counter() - began)
     return size**3 / best
 
@@ -176,9 +176,9 @@ def _counted(work: Callable[[], None]) -> float:
 def measure(
     name: str, shape: Shape, precision: str = "float32", device: str = "cpu", threads: int = 0
 ) -> dict[str, Any]:
-    """Everything about one system; peak memory is of this process so far: `measure_apart` compares it.
+    """All measurements of one system. Peak memory is of this process so far, so measure in a process of its own.
 
-    train_matrix_share: multiply-adds of training a second, over those of nothing but one large product.
+    train_matrix_share: multiply-adds of training per second over those of one large product.
     """
     import torch
 
@@ -190,7 +190,7 @@ def measure(
     torch.manual_seed(1)
     system = build(name, shape.vocabulary).to(device)
     counts = parameters(system)
-    found = {
+    record = {
         "system": name,
         "precision": precision,
         "device": device,
@@ -201,17 +201,17 @@ def measure(
     if precision == "int8":  # decodes only
         system = quantized(system)
     else:
-        found |= measure_training(system, shape, precision)
-        found["train_memory_bytes"] = _peak_memory(device)
-    found |= measure_decoding(system, shape, precision)
+        record |= measure_training(system, shape, precision)
+        record["train_memory_bytes"] = _peak_memory(device)
+    record |= measure_decoding(system, shape, precision)
     recorded = measure_decoding(system, shape, precision, record=True)
-    plain, recording = (one["decode_sentences_per_second"] for one in (found, recorded))
-    found["decode_recording_ratio"] = recording / plain
-    found |= multiply_adds(name, shape)  # at the end: what counting takes is no memory of training
-    if "train_tokens_per_second" in found:
-        done = found["train_multiply_adds"] * found["train_tokens_per_second"]
-        found["train_matrix_share"] = done / matrix_rate(device, precision)
-    return found
+    plain, recording = (decoded["decode_sentences_per_second"] for decoded in (record, recorded))
+    record["decode_recording_ratio"] = recording / plain
+    record |= multiply_adds(name, shape)  # last, since counting would add to the memory of training
+    if "train_tokens_per_second" in record:
+        done = record["train_multiply_adds"] * record["train_tokens_per_second"]
+        record["train_matrix_share"] = done / matrix_rate(device, precision)
+    return record
 
 
 def _peak_memory(device: str) -> int:

@@ -1,6 +1,6 @@
-"""About how long a measurement will take, from the sizes of the system and a short probe of the machine.
+"""Estimated time of a measurement, from the size of the system and a short probe of the machine.
 
-A guess within a factor of two or three: the first measurements put it right.
+Correct within a factor of two or three; the first measurements calibrate it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from core_models.resources import processors
 from workbench.benchmark.workload import Shape
 
 START_SECONDS = 8.0  # of a process: PyTorch, the system, its multiply-adds
-TRAINING_SHARE, DECODING_SHARE = 0.4, 0.15  # of the multiply-adds that one large product reaches
-DECODED = 2 * 3  # times that all sentences are decoded: plainly and recorded, each warmed up and twice
+TRAINING_SHARE, DECODING_SHARE = 0.4, 0.15  # of the multiply-adds per second of one large product
+DECODED = 2 * 3  # decodings of all sentences: with and without recording, each once for warm-up and twice
 
 
 def guessed_seconds(model: ModelConfig, shape: Shape, precision: str, rate: float, step_seconds: float = 2e-3) -> float:
-    """rate: multiply-adds a second of one large product; step_seconds: the least that a layer's step takes."""
+    """Estimated seconds of a measurement.
+
+    rate: multiply-adds per second of one large product. step_seconds: the least time of a layer's step.
+    """
     d, f = model.d_model, model.ffn_dim
     encoder, decoder = model.encoder_layers * (4 * d * d + 2 * d * f), model.decoder_layers * (8 * d * d + 2 * d * f)
     output = d * shape.vocabulary
@@ -40,7 +43,7 @@ def seconds_of(system: str, steps: int, precision: str, rate: float) -> float:
 
 
 def machine(device: str) -> str:
-    """What measures: measurements of several machines do not belong into one table."""
+    """The measuring machine; measurements of several machines do not belong in one table."""
     import torch
 
     if device.startswith("cuda"):
@@ -49,7 +52,7 @@ def machine(device: str) -> str:
 
 
 def probe(device: str, threads: int) -> float:
-    """Multiply-adds a second of one large product, measured in about a second."""
+    """Multiply-adds per second of one large product, measured in about a second."""
     import torch
 
     from workbench.benchmark.speed import matrix_rate
@@ -60,7 +63,7 @@ def probe(device: str, threads: int) -> float:
 
 
 def spoken(seconds: float) -> str:
-    """A time as it is said: 40 s, 12 min, 3 h 20 min."""
+    """A time in words: 40 s, 12 min, 3 h 20 min."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)

@@ -1,7 +1,7 @@
-"""The one piece of work that every engine is measured on: a model's shape, and random token batches.
+"""The common workload of all engines: a model's shape, and random token batches.
 
-The model is preset small, or base, with a tied vocabulary of 8,000; every engine gets the same batches, so that ratios
-mean something. Imports nothing but Python's own library: peers are measured by interpreters that have no workbench.
+The model is preset small or base with a tied vocabulary of 8,000; every engine gets the same batches, so that ratios
+are meaningful. Imports only Python's standard library: other engines run in interpreters without the workbench.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-FIRST_WORD = 10  # smaller numbers may be special symbols of one engine or another
+FIRST_WORD = 10  # smaller numbers may be special symbols of an engine
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is measured. batch_tokens: padded target tokens of a training batch; forced_length: length of outputs;
-    length: of all sentences, in words, where they have one."""
+    """Sizes of the model and the workload.
+
+    batch_tokens: padded target tokens of a training batch. forced_length: length of outputs. length: of all sentences
+    in words, None for the mix of lengths.
+    """
 
     vocabulary: int = 8000
     width: int = 256
@@ -37,18 +40,20 @@ class Shape:
 
 
 def of_length(shape: Shape, length: int) -> Shape:
-    """The same work on sentences of one length, sources, targets and outputs; decoding writes about half the words."""
+    """The workload with one length for sources, targets and outputs; decoding writes about half as many words."""
     written = shape.sentences * shape.forced_length / 2
     return replace(shape, length=length, forced_length=length, sentences=max(1, round(written / length)))
 
 
-# By the preset that systems of the catalogue have; the shape's sizes are those of the other engines' models.
+# By preset of the catalogue; the other engines' models have the sizes of the shape.
 SHAPES = {"small": Shape(), "base": Shape(width=512, feed_forward=2048, layers=6, heads=8)}
 
 
 def training_pairs(shape: Shape, seed: int = 1) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """Batches of random sentence pairs, lengths 5 to 40 unless they have one, alike within a batch so that little is
-    padded."""
+    """Batches of random sentence pairs with 5 to 40 words, or of the shape's one length.
+
+    Lengths within a batch are similar, so that there is little padding.
+    """
     draw = random.Random(seed)
     for _ in range(shape.warmup + shape.steps):
         shortest = draw.randint(5, 36) if shape.length is None else shape.length
@@ -64,7 +69,7 @@ def training_pairs(shape: Shape, seed: int = 1) -> Iterator[tuple[list[list[int]
 
 
 def decoding_batches(shape: Shape, seed: int = 2) -> list[list[list[int]]]:
-    """Random sources of 5 to 40 words, unless they have one length, sorted by length, in batches."""
+    """Batches of random sources with 5 to 40 words, or of the shape's one length, sorted by length."""
     draw = random.Random(seed)
     sources = [
         [draw.randrange(FIRST_WORD, shape.vocabulary) for _ in range(shape.length or draw.randint(5, 40))]

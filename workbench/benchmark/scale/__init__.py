@@ -1,4 +1,4 @@
-"""What large data costs in time and memory: a corpus of millions of pairs, a test set of many segments and systems.
+"""Time and memory for large data: a corpus of millions of pairs, a test set of many segments and systems.
 
-Each measurement writes its own data, runs in a process of its own and gives a row for every stage.
+Each measurement writes its own data, runs in a process of its own and returns a row for every stage.
 """

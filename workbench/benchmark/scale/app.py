@@ -1,7 +1,7 @@
-"""The app on a large test set, in a real browser: the first page, changes of page, order and filter of Sentences.
+"""Time of the app on a large test set in a real browser: first page, changes of page, order and filter of Sentences.
 
-The runs are made up and outside ones. Seconds are those from a click to a page at rest, as the browser sees them: its
-script has ended and nothing on it waits. Knows the app by its addresses and by what stands on its pages.
+The runs are made-up outside runs. Times are measured in the browser from a click to a page at rest, i.e. its script
+has ended and nothing on it waits. Knows the app by its URLs and page contents.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ _WATCH = """() => {
     look();
   });
 }"""
-# The page is drawn whole and nothing on it waits.
+# The page is completely drawn and nothing on it waits.
 AT_REST = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
   && document.querySelector('h1') && !document.querySelector('[data-testid=stSkeleton], [data-testid=stSpinner]')"""
 
 
 def make_runs(root: Path, segments: int, systems: int, processes: int, seed: int = 1) -> list[Run]:
-    """Outside runs with made-up translations below `root`, their statistics of BLEU and chrF extracted."""
+    """Write outside runs with made-up translations below `root`, with extracted statistics of BLEU and chrF."""
     from core_models.config import CONFIG
     from core_models.settings import write_yaml
     from workbench.benchmark.scale.test_set import made_up_texts
@@ -93,7 +93,7 @@ def make_runs(root: Path, segments: int, systems: int, processes: int, seed: int
 
 @contextmanager
 def serving(root: Path, threads: int = 1) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The app on the runs below `root`, on a port of its own: its address and its process."""
+    """Serve the app on the runs below `root` at a free port; yields its URL and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -123,16 +123,16 @@ def _answers(address: str) -> bool:
 
 @contextmanager
 def browsing() -> Iterator[Page]:
-    """A page of a browser; ScaleError where there is none, or nothing to drive it with."""
+    """Open a page in a browser; raises ScaleError without a browser or Playwright."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         raise ScaleError("playwright is not installed; install it: pip install 'nmt-workbench[dev]'") from None
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if executable is None:
         raise ScaleError("neither chromium nor google-chrome is installed; install one of them")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+        browser = playwright.chromium.launch(executable_path=executable, args=list(_FLAGS))
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.set_default_timeout(1000 * _PATIENCE_SECONDS)
         yield page
@@ -142,13 +142,13 @@ def browsing() -> Iterator[Page]:
 def measure_app(
     segments: int, systems: int, rounds: int = 10, processes: int = 1, threads: int = 1
 ) -> list[dict[str, Any]]:
-    """A row a stage: stage, seconds (the median), longest, n, and server_mb, the server's memory after it."""
+    """One row per stage: stage, seconds (median), longest, n, and server_mb, the server's memory after it."""
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as place:
-        runs = make_runs(Path(place), segments, systems, processes)
+    with tempfile.TemporaryDirectory() as folder:
+        runs = make_runs(Path(folder), segments, systems, processes)
         query = urlencode({"runs": [f"large/{run.name}" for run in runs[:MOST_RUNS]], "test": TEST}, doseq=True)
-        first = [_first_page(Path(place), query, threads) for _ in range(rounds - 1)]
-        with serving(Path(place), threads) as (address, server), browsing() as page:
+        first = [_first_page(Path(folder), query, threads) for _ in range(rounds - 1)]
+        with serving(Path(folder), threads) as (address, server), browsing() as page:
 
             def note(stage: str, seconds: list[float]) -> None:
                 rows.append({
@@ -173,7 +173,7 @@ def measure_app(
 
 
 def _first_page(root: Path, query: str, threads: int) -> float:
-    """Seconds to the first page of a server and a browser that have just been started."""
+    """Seconds to the first page with a new server and browser."""
     with serving(root, threads) as (address, _), browsing() as page:
         return _opened(page, f"{address}/?{query}")
 
@@ -206,7 +206,7 @@ def _press(page: Page, name: str) -> None:
 
 
 def _sort(page: Page, number: int) -> float:
-    """Sort by another column than before."""
+    """Sort by another column than before and return the seconds."""
     page.get_by_label("Sort by").click()
     options = page.get_by_role("option")
     options.first.wait_for()
@@ -214,7 +214,7 @@ def _sort(page: Page, number: int) -> float:
 
 
 def _filter(page: Page, number: int) -> float:
-    """Look for a text that was not looked for before."""
+    """Filter by a new text and return the seconds."""
     box = page.get_by_label("Contains")
     box.fill("etaoin"[number % 6] + "shrdl"[number % 5])  # pairs of letters, each in many words
     return _timed(page, lambda: box.press("Enter"))

@@ -1,7 +1,7 @@
-"""A corpus of millions of sentence pairs: opening it, planning an epoch, iterating, seeking.
+"""Time and memory for a corpus of millions of sentence pairs: opening, planning an epoch, iterating, seeking.
 
-The files are those of `core_models.text.mmap_arrays` with a real index (lengths and offsets) on token files that are
-holes: they have their true size but take no room on the disk. Knows nothing of models.
+The files are those of `core_models.text.mmap_arrays` with a real index (lengths and offsets) and sparse token files:
+they have their true size but take no room on the disk. Knows nothing of models.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SETTLING = 100  # batches until the caches of libraries are filled
 
 
 def write_corpus(folder: Path, pairs: int, seed: int = 1) -> None:
-    """Write so many pairs of 1 to 256 pieces, 29 in the mean: 10 bytes a sentence of index, and holes for tokens."""
+    """Write pairs of 1 to 256 pieces, 29 on average: an index of 10 bytes per sentence, and sparse token files."""
     draw = np.random.default_rng(seed)
     means = 14 * draw.standard_gamma(2.0, pairs, dtype=np.float32)
     for side in SIDES:
@@ -40,7 +40,7 @@ def write_corpus(folder: Path, pairs: int, seed: int = 1) -> None:
 
 
 def measure(folder: str, token_budget: int, batches: int) -> list[dict[str, Any]]:
-    """A row for each stage of working with the corpus in `folder`, in this process."""
+    """Measure all stages of work with the corpus in `folder` in this process, one row each."""
     stages = Stages()
     with stages.stage("open, read one pair"):
         text = BinaryText(folder)
@@ -66,13 +66,13 @@ def measure(folder: str, token_budget: int, batches: int) -> list[dict[str, Any]
 def measure_corpus(
     pairs: int, token_budget: int = 4096, batches: int = 3000, folder: Path | None = None, threads: int = 1
 ) -> list[dict[str, Any]]:
-    """Write a corpus below `folder` (the system's place for temporary files if None), measure, and remove it again.
+    """Write a corpus below `folder` (the system's temporary folder if None), measure, and remove it.
 
-    It is measured in a process that has the memory settings of a training.
+    It is measured in a process with the memory settings of training.
     """
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        write_corpus(Path(place), pairs)
-        arguments = {"folder": place, "token_budget": token_budget, "batches": batches}
+    with tempfile.TemporaryDirectory(dir=folder) as corpus_folder:
+        write_corpus(Path(corpus_folder), pairs)
+        arguments = {"folder": corpus_folder, "token_budget": token_budget, "batches": batches}
         return measure_apart(__name__, allocator_settings(), threads, **arguments)
 
 

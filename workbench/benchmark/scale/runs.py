@@ -1,4 +1,4 @@
-"""Many runs in one folder: how long their list takes for a command, for the app's first view, and once one has changed.
+"""Time of listing many runs, for a command, for the app's first view, and after a change of one run.
 
 The runs are made up: a configuration as training writes it, with empty weights and a translated test set of one
 sentence. Knows nothing of the browser.
@@ -17,7 +17,7 @@ from workbench.benchmark.scale.stages import Stages, measure_apart
 
 
 def make_many_runs(root: Path, runs: int) -> list[Path]:
-    """So many trained runs below `root`, a hundred in each experiment."""
+    """Write made-up trained runs below `root`, a hundred in each experiment."""
     from core_models.config import CONFIG, WEIGHTS, RunConfig
     from core_models.settings import parse, write_yaml
 
@@ -44,14 +44,14 @@ def make_many_runs(root: Path, runs: int) -> list[Path]:
 
 
 def measure(runs: int) -> list[dict[str, Any]]:
-    """A row for each stage, in this process."""
+    """Measure all stages in this process, one row each."""
     from workbench.evaluation.run_table import runs_table
     from workbench.store.listing import listing
     from workbench.store.runs import list_runs
 
     stages = Stages()
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
         with stages.stage(f"make {runs:,} runs"):
             folders = make_many_runs(root, runs)
         with stages.stage("list them, for the first time"):
@@ -62,9 +62,9 @@ def measure(runs: int) -> list[dict[str, Any]]:
             _change(folders[0])
             listing(root)
         with stages.stage("again, none has changed"):
-            found = listing(root)
+            runs_below = listing(root)
         with stages.stage("table of the page Runs"):
-            runs_table(found.runs, "test")
+            runs_table(runs_below.runs, "test")
         with stages.stage("table of the page Runs, one has changed"):
             _change(folders[0])
             runs_table(listing(root).runs, "test")
@@ -72,7 +72,7 @@ def measure(runs: int) -> list[dict[str, Any]]:
 
 
 def _change(folder: Path) -> None:
-    """Write its configuration again, with another seed."""
+    """Write a run's configuration again with another seed."""
     from core_models.config import CONFIG
 
     path = folder / CONFIG
@@ -83,7 +83,7 @@ def _change(folder: Path) -> None:
 
 
 def measure_runs(runs: int) -> list[dict[str, Any]]:
-    """`measure` in a process of its own."""
+    """Run `measure` in a process of its own."""
     return measure_apart(__name__, {}, 1, runs=runs)
 
 

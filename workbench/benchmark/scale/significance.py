@@ -1,6 +1,6 @@
-"""Time and memory of significance tests, ours beside sacreBLEU's own, on made-up texts of several sizes.
+"""Time and memory of our significance tests and sacreBLEU's, on made-up texts of several sizes.
 
-Each engine works in a process of its own, for peak memory is a process's. Knows nothing of runs.
+Each engine runs in a process of its own because of peak memory. Knows nothing of runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BASELINE, _SYSTEM = "system-0", "system-1"
 
 
 def measure(engine: str, segments: int, samples: int, trials: int) -> list[dict[str, Any]]:
-    """A row a stage: texts made, then paired bootstrap and approximate randomisation of two systems in BLEU."""
+    """Measure one row per stage: making texts, paired bootstrap and approximate randomization of BLEU."""
     stages = Stages()
     with stages.stage("make the texts"):
         references, written = made_up_texts(segments, 2)
@@ -31,15 +31,15 @@ def _ours(stages: Stages, references: list[str], written: dict[str, list[str]], 
     from analyses import scores, significance
 
     with stages.stage("extract statistics"):
-        found = {name: scores.extract(lines, references) for name, lines in written.items()}
+        extracted = {name: scores.extract(lines, references) for name, lines in written.items()}
     with stages.stage(f"bootstrap, {samples:,} resamples"):
-        drawn = significance.paired_bootstrap(found[_BASELINE], found[_SYSTEM], samples, rule="sacrebleu")
+        drawn = significance.paired_bootstrap(extracted[_BASELINE], extracted[_SYSTEM], samples, rule="sacrebleu")
     stages.rows[-1]["p_value"] = drawn.p_value
     with stages.stage(f"randomisation, {trials:,} trials"):
-        swapped = significance.approximate_randomization(found[_BASELINE], found[_SYSTEM], trials)
+        swapped = significance.approximate_randomization(extracted[_BASELINE], extracted[_SYSTEM], trials)
     stages.rows[-1]["p_value"] = swapped.p_value
     with stages.stage("sign test"):
-        signs = significance.sign_test(found[_BASELINE], found[_SYSTEM])
+        signs = significance.sign_test(extracted[_BASELINE], extracted[_SYSTEM])
     stages.rows[-1]["p_value"] = signs.p_value
 
 
@@ -54,14 +54,14 @@ def _sacrebleu(stages: Stages, references: list[str], written: dict[str, list[st
     ):
         with stages.stage(name):
             test = PairedTest(list(written.items()), {"BLEU": BLEU(references=[references])}, None, kind, draws)
-            _, found = test()
-        stages.rows[-1]["p_value"] = found["BLEU"][1].p_value
+            _, results = test()
+        stages.rows[-1]["p_value"] = results["BLEU"][1].p_value
 
 
 def measure_significance(
     segments: Sequence[int], samples: int = 1000, trials: int = 10_000, threads: int = 1
 ) -> list[dict[str, Any]]:
-    """`measure` for each size and engine, each in a process of its own."""
+    """Run `measure` for each size and engine, each in a process of its own."""
     return [
         row
         for size in segments

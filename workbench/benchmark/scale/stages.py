@@ -1,6 +1,6 @@
-"""Time and memory of the stages of one process, and how such a process is started.
+"""Time and memory of the stages of a process, and starting such a process.
 
-Knows Linux's account of a process (`/proc/self`). Knows nothing of what is measured.
+Knows Linux's `/proc/self`, nothing of the measured work.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PROCESS = Path("/proc/self")
 
 
 class ScaleError(RuntimeError):
-    """A measurement that cannot be made here; the message says why."""
+    """A measurement that is impossible here; the message says why."""
 
 
 class Stages:
-    """The stages so far, a row each.
+    """The stages so far, one row each.
 
-    Columns: stage; seconds, and cpu_seconds of this process and of those it waited for; anonymous_mb and mapped_mb, by
-    which its own memory and the pages of files mapped into it grew; peak_mb, the most it held at any time so far.
+    Columns: stage; seconds; cpu_seconds of this process and its ended children; anonymous_mb and mapped_mb, the growth
+    of its own memory and of mapped file pages; peak_mb, its peak memory so far.
     """
 
     def __init__(self) -> None:
@@ -56,10 +56,10 @@ class Stages:
 
 
 def measure_apart(module: str, environment: Mapping[str, str], threads: int, **arguments: Any) -> list[dict[str, Any]]:
-    """The rows that `python -m module` prints as JSON for these arguments, with so many threads for matrices."""
+    """The rows that `python -m module` prints as JSON, run with these arguments and number of matrix threads."""
     if not (_PROCESS / "smaps_rollup").is_file():
         raise ScaleError("this measurement reads /proc/self/smaps_rollup, which only Linux has; run it there.")
-    # Read by the libraries when they are loaded, and so not to be set from within.
+    # The libraries read these when they are loaded, so they must be set before.
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     printed = subprocess.run(
         safe_path.module(module, json.dumps(arguments)),
@@ -77,13 +77,13 @@ def _cpu_seconds() -> float:
 
 
 def _resident() -> tuple[int, int]:
-    """Bytes of this process's own memory, and of files' pages mapped into it."""
+    """Bytes of this process's own memory and of mapped file pages."""
     anonymous = _bytes("smaps_rollup", "Anonymous")
     return anonymous, _bytes("smaps_rollup", "Rss") - anonymous
 
 
 def resident_megabytes(process: int) -> float:
-    """The memory that another process holds now, files mapped into it included; NaN where /proc does not say."""
+    """The present memory of another process with mapped files; NaN if /proc does not have it."""
     try:
         return _bytes("status", "VmRSS", Path(f"/proc/{process}")) / MEGABYTE
     except OSError:
@@ -91,7 +91,7 @@ def resident_megabytes(process: int) -> float:
 
 
 def _bytes(file: str, entry: str, process: Path = _PROCESS) -> int:
-    found = re.search(rf"^{entry}:\s+(\d+) kB$", (process / file).read_text(), re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^{entry}:\s+(\d+) kB$", (process / file).read_text(), re.MULTILINE)
+    if match is None:
         raise ScaleError(f"{process / file} has no line {entry!r}; a newer Linux has.")
-    return 1024 * int(found[1])
+    return 1024 * int(match[1])

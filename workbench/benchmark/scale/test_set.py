@@ -1,6 +1,6 @@
-"""A test set of many segments and systems: statistics extracted, intervals, length buckets with bands, differences.
+"""Time and memory for a test set of many segments and systems: statistics, intervals, length buckets, differences.
 
-The text is made up: words drawn by Zipf's law, references of 25 words in the mean, and systems that miss some of them.
+The text is made up: words drawn by Zipf's law, references of 25 words on average, and systems that miss some of them.
 Knows nothing of runs.
 """
 
@@ -23,7 +23,7 @@ _PRESET = "fc-six"
 
 
 def made_up_texts(segments: int, systems: int, seed: int = 1) -> tuple[list[str], dict[str, list[str]]]:
-    """References, and what each system wrote: each replaces a share of the words, the first one most."""
+    """References and systems' outputs; each system replaces a share of the words, the first one most."""
     draw = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlcumwfgypbvk"))
     words = np.array(["".join(draw.choice(letters, size)) for size in draw.integers(2, 10, _WORDS)], dtype=object)
@@ -32,8 +32,8 @@ def made_up_texts(segments: int, systems: int, seed: int = 1) -> tuple[list[str]
     numbers = draw.choice(_WORDS, size=lengths.sum(), p=frequency / frequency.sum())
     ends = np.cumsum(lengths)
 
-    def lines(of: np.ndarray) -> list[str]:
-        return [" ".join(segment) + "." for segment in np.split(words[of], ends[:-1])]
+    def lines(word_ids: np.ndarray) -> list[str]:
+        return [" ".join(segment) + "." for segment in np.split(words[word_ids], ends[:-1])]
 
     written = {}
     for system in range(systems):
@@ -45,7 +45,7 @@ def made_up_texts(segments: int, systems: int, seed: int = 1) -> tuple[list[str]
 def measure(
     segments: int, systems: int, metrics: Sequence[str], samples: int, processes: int, seed: int = 1
 ) -> list[dict[str, Any]]:
-    """A row for each stage of scoring so many segments of so many systems, in this process."""
+    """Measure all stages of scoring in this process, one row each."""
     stages = Stages()
     with stages.stage(f"make {segments:,} segments x {systems} systems"):
         references, written = made_up_texts(segments, systems, seed)
@@ -70,7 +70,7 @@ def measure(
 def measure_testset(
     segments: int, systems: int, metrics: Sequence[str], samples: int = 1000, processes: int = 1, threads: int = 1
 ) -> list[dict[str, Any]]:
-    """`measure` in a process of its own."""
+    """Run `measure` in a process of its own."""
     arguments = {"segments": segments, "systems": systems, "metrics": list(metrics), "samples": samples}
     return measure_apart(__name__, {}, threads, **arguments, processes=processes)
 
