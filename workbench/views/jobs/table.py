@@ -81,11 +81,11 @@ def _row(job: Job, state: str, queue: Sequence[Path]) -> dict[str, object]:
 
 def lasted(seconds: float) -> str:
     """Duration as text: 8 s, 3 min 20 s, 2 h 5 min."""
-    minutes, seconds_left = divmod(int(max(0.0, seconds)), 60)
+    minutes, remainder = divmod(int(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds_left} s" if minutes else f"{seconds_left} s"
+    return f"{minutes} min {remainder} s" if minutes else f"{remainder} s"
 
 
 def _select(key: str, names: list[str]) -> None:

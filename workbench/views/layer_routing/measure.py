@@ -104,8 +104,8 @@ def _live(run: Run, mechanism: str, side: str, targets: Targets, state: str) -> 
         yield from (_spread(trace, mechanism, side) for trace in traces)
         return
     generator = np.random.default_rng(_SEED)
-    while some := list(islice(traces, AT_ONCE)):
-        yield from _routed_on_control_votes(model.translator, mechanism, side, some, generator, state)
+    while batch := list(islice(traces, AT_ONCE)):
+        yield from _routed_on_control_votes(model.translator, mechanism, side, batch, generator, state)
 
 
 def _spread(trace: Trace, mechanism: str, side: str) -> Spread:
@@ -122,14 +122,14 @@ def _routed_on_control_votes(
     state: str,
 ) -> Iterator[Spread]:
     """Route the sentences again with votes shuffled over all their positions, or exchanged between layers."""
-    each = [trace[f"{mechanism}.{side}.votes"].values for trace in traces]
-    arrays = [np.concatenate(each)]
+    arrays_of_votes = [trace[f"{mechanism}.{side}.votes"].values for trace in traces]
+    arrays = [np.concatenate(arrays_of_votes)]
     if f"{mechanism}.{side}.inputs_active" in traces[0]:
         arrays.append(np.concatenate([trace[f"{mechanism}.{side}.inputs_active"].values for trace in traces]))
     votes, *active = shuffled(generator, *arrays) if state == "shuffled" else arrays
     votes = exchanged(generator, votes) if state == "exchanged" else votes
     assignments, activations = route(translator, mechanism, side, votes, *active)
-    ends = np.cumsum([len(votes) for votes in each])[:-1]
+    ends = np.cumsum([len(votes) for votes in arrays_of_votes])[:-1]
     parts = np.split(assignments, ends, axis=1)
     outputs = [None] * len(parts) if activations is None else np.split(activations, ends)
     return (spread(part, active) for part, active in zip(parts, outputs, strict=True))

@@ -261,10 +261,8 @@ def _strip(request: Request, options: StripOptions) -> Figure:
         reaching = [sentence for sentence in sentences if step < len(sentence.targets)]
         cells = pd.concat([_cells(sentence, sentence.groups) for sentence in reaching], ignore_index=True)
         predicted = " and ".join(dict.fromkeys(repr(sentence.targets[step]) for sentence in reaching))
-        moment = f"at step {step}, where {predicted} is predicted"
-        return past_future_strip(
-            cells, None, step, f"Mass of source words {moment}, {_mass_caption(options, reaching)}"
-        )
+        when = f"at step {step}, where {predicted} is predicted"
+        return past_future_strip(cells, None, step, f"Mass of source words {when}, {_mass_caption(options, reaching)}")
     sentence = sentences[0]
     chosen = _places("steps", options.steps, len(sentence.targets) - 1)
     if not chosen:
