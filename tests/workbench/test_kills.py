@@ -57,7 +57,7 @@ KEEP = (
     "--config",
     "batch_tokens=256",
 )
-PAUSED = (*TRAIN, *KEEP, "--minutes", 0.00001)
+PAUSED = (*TRAIN, *KEEP, "--max-minutes", 0.00001)
 N_BEST = ("translate", "runs/taught", "--test", "test", "--beam", 4, "--n-best")
 TRACE = ("trace", "runs/one", "--test", "test")
 TRANSLATE_FILE = ("translate", "runs/one", "--output", "t.txt", "--input")
@@ -66,10 +66,23 @@ RATED = ("rating", "import", "mine", "ratings.csv", "--runs", "runs")
 RATINGS = ("rating", "export", "mine", "--runs", "runs", "--out", "r.csv")
 IMPORT = ("data", "import", "saved", "--pair", "en-de", "--out", "text", "--split")
 RUN_GRID = ("experiment", "run", "grid.yaml", "--runs", "runs", "--device", "cpu")
-TABLE = ("experiment", "table", "grid.yaml", "--runs", "runs", "--csv", "tables", "--samples", 40, "--metrics")
+TABLE = ("experiment", "table", "grid.yaml", "--runs", "runs", "--csv", "tables", "--n-resamples", 40, "--metrics")
 TABLES = ("tables/grid.cells.csv", "tables/grid.scores.csv", "tables/grid.comparisons.csv")
-RATES = ("scale", "null-rates", "x.de", "x.en", "x.de", "--segments", 4, "--samples", 40, "--csv", "r.csv", "--trials")
-SEEDS = ("scale", "seed-intervals", "--deviations", "0", "--csv", "s.csv", "--trials")
+RATES = (
+    "benchmark",
+    "scale-null-rates",
+    "x.de",
+    "x.en",
+    "x.de",
+    "--segments",
+    4,
+    "--n-resamples",
+    40,
+    "--csv",
+    "r.csv",
+    "--n-datasets",
+)
+SEEDS = ("benchmark", "scale-seed-intervals", "--deviations", "0", "--csv", "s.csv", "--n-simulations")
 GRID = {
     "name": "grid",
     "data": {"pieces": 100, "kind": "bpe", "controlled": {"sentences": 60, "dev": 4, "test": 4}},
