@@ -275,14 +275,12 @@ class Translator:
         """Call function(rows) for batches that fit into memory; raises TranslatorError if one sentence does not fit."""
         numbers, costs = range(len(read)) if rows is None else rows, read.costs(config.beam)
         lengths = [costs[row] for row in numbers]
+
+        def run(indices: list[int]) -> Any:
+            return function([numbers[index] for index in indices])
+
         try:
-            for indices, results in self._capacity.run(
-                work,
-                lengths,
-                config.batch_tokens,
-                config.beam,
-                lambda chosen: function([numbers[index] for index in chosen]),
-            ):
+            for indices, results in self._capacity.run(work, lengths, config.batch_tokens, config.beam, run):
                 yield [numbers[index] for index in indices], results
         except TooLarge as error:
             (text,) = self.source_vocabulary.decode([read.pieces[numbers[error.row]]])
@@ -347,12 +345,8 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
                 f"{other.folder} and {first.folder} have different vocabularies; an ensemble needs one: train both on "
                 "the same prepared data"
             )
-    return Translator(
-        [trained.system for trained in opened],
-        first.source_vocabulary,
-        first.target_vocabulary,
-        first.config.search,
-    )
+    systems = [trained.system for trained in opened]
+    return Translator(systems, first.source_vocabulary, first.target_vocabulary, first.config.search)
 
 
 def _check_one_each(sources: Sequence[str], **others: Sequence[Any] | None) -> None:

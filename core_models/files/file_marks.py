@@ -61,11 +61,11 @@ def digest(path: Path) -> str:
 
 @contextmanager
 def atomic_replace_files(
-    prefix: Path, endings: Sequence[str], by: str, recognised: Callable[[Path], bool] = lambda path: False
+    prefix: Path, endings: Sequence[str], by: str, recognized: Callable[[Path], bool] = lambda path: False
 ) -> Iterator[Path]:
     """Yield a folder in which to write NAME.ENDING for some of the endings; they replace all existing ones together.
 
-    prefix: folder and NAME. by: the command, for the mark and for messages. recognised: accepts a file of ours that is
+    prefix: folder and NAME. by: the command, for the mark and for messages. recognized: accepts a file of ours that is
     in no mark. Raises FolderError if an existing file is not ours, before anything is changed.
     """
     prefix = resolved(prefix.parent) / prefix.name
@@ -75,7 +75,7 @@ def atomic_replace_files(
         _put_in_place(prefix)
         files = _files(_mark_of(prefix), by)
         for path in map(prefix.with_name, names):
-            if os.path.lexists(path) and not _as_noted(path, files.get(path.name)) and not recognised(path):
+            if os.path.lexists(path) and not _as_noted(path, files.get(path.name)) and not recognized(path):
                 raise FolderError(
                     f"{path}: `workbench {by}` did not make this file, or it was changed since; move it away, or name "
                     "another place"
