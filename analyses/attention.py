@@ -30,7 +30,7 @@ def average(weights: np.ndarray, layer: int | None = None, head: int | None = No
 
 
 def rollout(weights: np.ndarray, residual: float = 0.5) -> np.ndarray:
-    """How much of each input reaches each position of each layer: weights[layer, head, query, key] -> [layer, q, k].
+    """Attention rollout to each position of each layer: weights[layer, head, query, key] -> [layer, query, key].
 
     R_l = (residual I + (1 - residual) mean over heads of A_l) R_{l-1}, R_0 = I (Abnar and Zuidema 2020, Eq. 1,
     with residual 1/2: the residual connection carries as much as the attention).
@@ -47,7 +47,7 @@ def rollout(weights: np.ndarray, residual: float = 0.5) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DecoderRollout:
-    """What reaches each target position of each decoder layer: of the source words and of the target words read so far.
+    """Rollout of each decoder layer and target position, over source words and over the target words read so far.
 
     source [layer, target, source] and target [layer, target, target_key]; over both together a row sums to one.
     """

@@ -52,7 +52,7 @@ def course(sentences: Sequence[Steps], bins: int = 10, samples: int = 1000, seed
 
 
 def steadiness(sentences: Sequence[Steps]) -> pd.DataFrame:
-    """How constant PAST + FUTURE is along each sentence of two or more steps, one row per sentence.
+    """Constancy of PAST + FUTURE along each sentence of two or more steps, one row per sentence.
 
     Columns: distance, cosine (means over steps, both to the summary of the source; the distance in units of its
     length), distance_spread, cosine_spread (standard deviations).

@@ -65,7 +65,7 @@ def _begun(path: Path, start: str) -> tuple[Path, IO[bytes]]:
 
 
 def _remove_if_abandoned(unfinished: Path) -> None:
-    """Remove a temporary file that nobody has locked: its process was killed."""
+    """Remove an unlocked temporary file, left by a killed process."""
     with suppress(OSError), unfinished.open("r+b") as file:
         if _lock(file):
             unfinished.unlink(missing_ok=True)

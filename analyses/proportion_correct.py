@@ -1,4 +1,4 @@
-"""Which of several competing words a translation uses, decided by counting, and shares with their intervals.
+"""Selection among competing words, decided by counting, and shares with their intervals.
 
 A hypothesis need not have its words at the positions of the reference, so positions are not compared. The words of a
 set of forms (er, sie, es) are counted on both sides; what counting cannot decide is undecidable. Words are compared
@@ -28,7 +28,7 @@ class Selection:
 def selection(
     reference: Sequence[str], hypothesis: Sequence[str], right: str, alternatives: Sequence[str]
 ) -> Selection:
-    """Which word of {right} ∪ alternatives the hypothesis has where the reference has `right`.
+    """The word of {right} ∪ alternatives that the hypothesis uses for the reference's `right`.
 
     Let R and H be the counts of the words of the set in reference and hypothesis. Fewer words in H: "missing", more:
     "extra". Equally many, and no `right` lost: the right word (two errors that cancel out go unseen). Equally many,

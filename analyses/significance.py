@@ -350,7 +350,7 @@ def exceeding_share(statistics: np.ndarray, difference: float) -> float:
 
 
 def identical(baseline: Statistics, system: Statistics) -> bool:
-    """Do two systems have the same statistics, and a score? Then p is 1.
+    """True if two systems have the same statistics, and a score; then p is 1.
 
     Counting the statistics that exceed a difference of zero would give p = 1 / (samples + 1).
     """

@@ -121,7 +121,7 @@ def _drawn(hypotheses: Sequence[str]) -> list[int]:
 
 
 def _possible(metric: str, values: np.ndarray) -> bool:
-    """Can every row be the statistics of a segment? Counts are not negative, and matches are at most the total."""
+    """True if every row can be the statistics of a segment: counts are not negative, matches at most the total."""
     if not np.isfinite(values).all() or (values < 0).any():
         return False
     if metric == "bleu":  # lengths of hypothesis and reference, then right n-grams and all n-grams of each order

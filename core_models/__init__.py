@@ -1,4 +1,4 @@
-"""PyTorch translation systems: backbones, mechanisms, training, search and traces. Knows no analyses and no app."""
+"""PyTorch translation systems: backbones, mechanisms, training, search and traces; independent of analyses and app."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class MechanismState:
         return torch.cat([start.expand(value.shape[0], 1, *value.shape[2:]), value[:, :-1]], dim=1)
 
     def wants(self, name: str) -> bool:
-        """Does the trace record an array of this name?"""
+        """True if the trace records an array of this name."""
         return self._trace is not None and self._trace.wants(f"{self._owner}.{name}")
 
     def record(

@@ -40,7 +40,7 @@ class ActiveMechanisms:
         self._past: dict[str, list[tuple[dict[str, Tensor], dict[str, Tensor]]]] = {name: [] for name in mechanisms}
 
     def any_at(self, *hook_points: HookPoint) -> bool:
-        """Does any mechanism work at one of these hook points?"""
+        """True if any mechanism uses one of these hook points."""
         return any(
             hook_point in mechanism.hook_points for mechanism in self.mechanisms.values() for hook_point in hook_points
         )
