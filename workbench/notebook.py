@@ -3,7 +3,7 @@
     from workbench.notebook import figure, runs
     figure("length-scores", runs("runs/demo/*"))
 
-Thin: `drawing.draw` makes the figure, `evaluation` the tables. Knows nothing of Jupyter but what it asks an object for.
+Thin: `drawing.draw` makes the figure, `evaluation` the tables. Knows only Jupyter's display methods.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-# The library is unpacked and run by the first chart of a page that needs it; a page may hold many charts.
+# The first chart of a page unpacks and runs the library; a page may have many charts.
 _CHART = Template(
     """<div id="$id" style="width:100%;height:${height}px"></div>
 <script>
@@ -78,7 +78,7 @@ class Shown:
 
     @cached_property
     def plotly(self) -> go.Figure:
-        """The figure on the screen, to be changed at will."""
+        """The interactive Plotly figure, which may be changed."""
         from workbench.plotting.plotly_renderer import to_plotly
 
         return to_plotly(self.figure)
@@ -90,12 +90,12 @@ class Shown:
         return save(self.figure, path, width)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """What Plotly shows in this front end, its page replaced by one that is a fraction of the size."""
+        """Plotly's display data for this front end, with a much smaller HTML page."""
         bundle = self.plotly._repr_mimebundle_(include, exclude) or {}
         return {**bundle, "text/html": self._repr_html_(), "text/plain": self.figure.summary}
 
     def _repr_html_(self) -> str:
-        """The chart as a piece of a page, which needs no network, no kernel and no other cell."""
+        """The chart as HTML that needs no network, no kernel and no other cell."""
         chart = self.plotly
         return _CHART.substitute(
             id=f"chart-{uuid4().hex}", height=chart.layout.height, library=_library(), chart=chart.to_json()
@@ -103,8 +103,10 @@ class Shown:
 
 
 def runs(*patterns: str | Path) -> tuple[Run, ...]:
-    """The runs of folders, patterns (`runs/demo/*`: a baseline by its name comes first) or RUN@step; the first is the
-    baseline. Raises RunError."""
+    """Open the runs of folders, patterns or RUN@step; the first is the baseline. Raises RunError.
+
+    A pattern such as `runs/demo/*` puts a run with the name of a baseline system first.
+    """
     return tuple(open_runs([path for pattern in patterns for path in _matching(str(pattern))]))
 
 
@@ -119,7 +121,7 @@ def figure(
 ) -> Shown:
     """Any figure that `workbench figure list` names, with the options that its `--option` takes. Raises RunError.
 
-    among: all runs of the choice that these are of, where it has others; a run looks the same in all figures of it.
+    among: all selected runs, if more than these; a run has the same style in all figures of one selection.
     """
     return Shown(draw(name, Request(tuple(runs), test, sentence, baseline, options, tuple(among))))
 
@@ -163,26 +165,26 @@ def analyse(*arguments: Any, **options: Any) -> pd.DataFrame:
 def _matching(pattern: str) -> list[str]:
     if not glob.has_magic(pattern):
         return [pattern]
-    found = sorted(path for path in glob.glob(pattern) if (Path(path) / CONFIG).is_file())
-    if not found:
+    folders = sorted(path for path in glob.glob(pattern) if (Path(path) / CONFIG).is_file())
+    if not folders:
         raise RunError(f"no run matches {pattern}; a run is a folder with a {CONFIG}")
-    known = [listing.Known(path, finished=Run(Path(path), path).finished) for path in found]
-    return url_state.baselines(found, "", known)
+    known = [listing.Known(path, finished=Run(Path(path), path).finished) for path in folders]
+    return url_state.baselines(folders, "", known)
 
 
 def _as_a_sentence(error: Exception) -> list[str]:
-    """What IPython prints of an error that says by itself what is wrong and what to do."""
+    """The lines that IPython prints for an error: the message without a traceback."""
     return [f"{type(error).__name__}: {error}"]
 
 
 if not os.environ.get("WORKBENCH_DEBUG"):
-    for _kind in (RunError, ConfigError):  # IPython asks an error how it wants to be shown
+    for _kind in (RunError, ConfigError):  # IPython calls this method of an error
         setattr(_kind, "_render_traceback_", _as_a_sentence)  # noqa: B010 (the class does not declare it)
 
 
 @cache
 def _library() -> str:
-    """plotly.js, packed: gzip in base64."""
+    """The text of plotly.js, gzipped, in base64."""
     from plotly.offline import get_plotlyjs
 
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
