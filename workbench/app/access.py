@@ -58,10 +58,10 @@ def origin_of(name: str, port: int) -> Origin:
         plain = f"[{ipaddress.IPv6Address(name)}]"
     except ValueError:
         plain = name
-    whole = "://" in plain
+    has_scheme = "://" in plain
     try:
-        parts = urlsplit((plain if whole else f"http://{plain}").lower())
-        own_port = parts.port or (_DEFAULT_PORTS[parts.scheme] if whole else port)
+        parts = urlsplit((plain if has_scheme else f"http://{plain}").lower())
+        own_port = parts.port or (_DEFAULT_PORTS[parts.scheme] if has_scheme else port)
     except (ValueError, KeyError):
         parts, own_port = urlsplit(""), 0
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname

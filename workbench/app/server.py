@@ -55,8 +55,8 @@ class Server:
 
 def server(host: str, port: int, allow: Sequence[str] = (), login: bool = False) -> Server:
     """The server's settings: beyond the loopback address with a token or Streamlit's own login. Raises AccessError."""
-    named = [name for name in (host, *allow, "localhost", "127.0.0.1") if name not in _EVERYWHERE]
-    origins = tuple(dict.fromkeys(origin_of(name, port) for name in named))
+    names = [name for name in (host, *allow, "localhost", "127.0.0.1") if name not in _EVERYWHERE]
+    origins = tuple(dict.fromkeys(origin_of(name, port) for name in names))
     token = os.environ.pop(TOKEN, "")  # child processes must not inherit it
     if token and not _TOKEN.fullmatch(token):
         raise AccessError(f"{TOKEN}: a token has 16 to 128 letters, digits, - or _")

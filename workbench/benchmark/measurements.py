@@ -83,7 +83,7 @@ class Measurements:
 def _kept(path: Path, number: int, line: Mapping[str, Any]) -> tuple[Key, Kept]:
     key = Key(line.get("length"), line.get("round", 0), line.get("engine", ""))
     record, seconds = line.get("record"), line.get("seconds")
-    whole = (
+    valid = (
         all(isinstance(part, int) and not isinstance(part, bool) for part in key[:2] if part is not None)
         and isinstance(record, dict)
         and record.get("engine") == key.engine
@@ -91,7 +91,7 @@ def _kept(path: Path, number: int, line: Mapping[str, Any]) -> tuple[Key, Kept]:
         and all(_positive(record[speed]) for speed in SPEEDS if speed in record)
         and any(speed in record for speed in SPEEDS)
     )
-    if not whole:
+    if not valid:
         raise RunError(f"{path}:{number}: not a measurement; remove the line, or the file to measure again")
     return key, Kept(dict(record or {}), float(seconds or 0))
 

@@ -181,10 +181,10 @@ def main(
         for name in system or catalogue()
     ]
     problems = 0
-    for row, kept in measured(tasks, shape, device, csv):
+    for row, was_stored in measured(tasks, shape, device, csv):
         problems += bool(row["problem"])
         shown = {name: value for name, value in row.items() if value != "" and name != "work"}
-        typer.echo(f"{'kept ' if kept else ''}{shown}")
+        typer.echo(f"{'kept ' if was_stored else ''}{shown}")
     if problems:
         typer.echo(f"{problems} of {len(tasks)} had a problem; they are measured again when this is called again")
         raise typer.Exit(1)

@@ -86,11 +86,11 @@ def _shares(events: Sequence[_Event], fewest: float) -> list[dict[str, Any]]:
     spent, calls = defaultdict[str, float](float), Counter(event.name for event in events)
     for event in events:
         spent[event.name] += event.time
-    whole = sum(spent.values())
+    total = sum(spent.values())
     rows: list[dict[str, Any]] = [
-        {"operator": name, "share": time / whole, "calls": calls[name]}
+        {"operator": name, "share": time / total, "calls": calls[name]}
         for name, time in sorted(spent.items(), key=lambda item: -item[1])
-        if time / whole >= fewest
+        if time / total >= fewest
     ]
     others = calls.total() - sum(row["calls"] for row in rows)
     return [*rows, {"operator": "others", "share": 1 - sum(row["share"] for row in rows), "calls": others}]

@@ -115,8 +115,8 @@ def measured(planned: Sequence[tuple[Key, Engine]], measurements: Measurements) 
             began = time.perf_counter()
             record = engine.measure(key.length)
             kept = measurements.add(key, record, time.perf_counter() - began)
-        left = seconds_left(planned, measurements)
-        yield Step(key, kept.record, kept.seconds, stored is not None, number, len(planned), left)
+        remaining = seconds_left(planned, measurements)
+        yield Step(key, kept.record, kept.seconds, stored is not None, number, len(planned), remaining)
 
 
 def seconds_left(planned: Sequence[tuple[Key, Engine]], measurements: Measurements) -> float:

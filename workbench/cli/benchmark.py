@@ -127,13 +127,17 @@ def _announce(planned: Planned, measurements: Measurements) -> None:
     from workbench.benchmark.rounds import seconds_left
     from workbench.benchmark.time_estimate import spoken
 
-    kept = sum(measurements.get(key) is not None for key, _ in planned)
-    kept_note = f"{kept} of {len(planned)} measurements are kept in {measurements.path}" if kept else ""
-    if kept == len(planned):
+    n_stored = sum(measurements.get(key) is not None for key, _ in planned)
+    kept_note = f"{n_stored} of {len(planned)} measurements are kept in {measurements.path}" if n_stored else ""
+    if n_stored == len(planned):
         say(f"all {kept_note}; remove it to measure again", err=True)
         return
-    left = spoken(seconds_left(planned, measurements))
-    estimate = f"the others take about {left}" if kept else f"{len(planned)} measurements, which take about {left}"
+    time_left = spoken(seconds_left(planned, measurements))
+    estimate = (
+        f"the others take about {time_left}"
+        if n_stored
+        else f"{len(planned)} measurements, which take about {time_left}"
+    )
     say("; ".join(part for part in (kept_note, estimate) if part) + "; guessed anew after each", err=True)
 
 
@@ -143,9 +147,9 @@ def _progress_line(step: Step) -> str:
 
     length = "" if step.key.length is None else f"{step.key.length} words, "
     figures = [f"{what} {step.record[name]:,.1f} {unit}/s" for what, name, unit in _FIGURES if name in step.record]
-    left = f"; about {spoken(step.seconds_left)} left" if step.seconds_left else ""
+    time_left = f"; about {spoken(step.seconds_left)} left" if step.seconds_left else ""
     where = f"[{step.number}/{step.of}] round {step.key.round}, {length}{step.key.engine}"
-    return f"{where}: {', '.join(figures)} ({spoken(step.seconds)}){left}"
+    return f"{where}: {', '.join(figures)} ({spoken(step.seconds)}){time_left}"
 
 
 def _table(planned: Planned, measurements: Measurements) -> pd.DataFrame:

@@ -188,8 +188,8 @@ def adequacy_table(
             result = Adequacy(aligner=aligner.digest, towards=towards, measures=measures.to_dict("records"))
             ADEQUACY.save(run, inputs[run.name], result, test)
         tables.append(measures.assign(system=run.name))
-    whole = pd.concat(tables, ignore_index=True)
-    return whole[["system", "measure", "score", "low", "high", "n"]]
+    table = pd.concat(tables, ignore_index=True)
+    return table[["system", "measure", "score", "low", "high", "n"]]
 
 
 def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner, towards: str = TOWARDS[0]) -> pd.DataFrame:
@@ -209,7 +209,7 @@ def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner, towards: s
             translation=opened[name].hypotheses,
         )
         tables.append(counts[(counts["missed"] > 0) | (counts["repeated"] > 0)])
-    whole = pd.concat(tables, ignore_index=True)
-    whole = whole.assign(both=whole["missed"] + whole["repeated"])
-    whole = whole.sort_values(["both", "sentence"], ascending=[False, True], kind="stable", ignore_index=True)
-    return whole[["sentence", "system", "missed", "repeated", "source", "translation"]]
+    table = pd.concat(tables, ignore_index=True)
+    table = table.assign(both=table["missed"] + table["repeated"])
+    table = table.sort_values(["both", "sentence"], ascending=[False, True], kind="stable", ignore_index=True)
+    return table[["sentence", "system", "missed", "repeated", "source", "translation"]]

@@ -127,8 +127,8 @@ def _rarest(base: Run, side: str, lines: list[str], counts: str) -> list[int]:
 
     if counts not in COUNTED:
         raise RunError(f"words are not counted in {counts!r}; choose {' or '.join(COUNTED)}")
-    apart = tokenized(lines)
-    return rarest_word_frequency(apart, frequencies(apart) if counts == "test" else of_training(base, side)).tolist()
+    words = tokenized(lines)
+    return rarest_word_frequency(words, frequencies(words) if counts == "test" else of_training(base, side)).tolist()
 
 
 def _lengths(lines: Sequence[str]) -> list[int]:

@@ -203,10 +203,10 @@ def own_outputs(translator: Translator, contexts: Sequence[Sequence[str | None]]
     sentences = [[text for text in reversed(lines) if text is not None] for lines in contexts]
     documents = [str(number) for number, lines in enumerate(sentences) for _ in lines]
     flat = [text for lines in sentences for text in lines]
-    made = iter(translator.translate(flat, documents, n_best=1)) if flat else iter(())
+    translations = iter(translator.translate(flat, documents, n_best=1)) if flat else iter(())
     outputs_by_entry: list[list[str | None]] = []
     for lines, texts in zip(contexts, sentences, strict=True):
-        outputs = [next(made).text for _ in texts][::-1]
+        outputs = [next(translations).text for _ in texts][::-1]
         outputs_by_entry.append([*outputs, *[None] * (len(lines) - len(texts))])
     return outputs_by_entry
 

@@ -133,11 +133,13 @@ def _labels(groups: Sequence[Settings]) -> list[str]:
     """
     labels = []
     for settings in groups:
-        alike = [other for other in groups if other["mechanisms"] == settings["mechanisms"]]
-        apart = [
-            key for key in settings if key not in _NOT_COMPARED and len({str(other.get(key)) for other in alike}) > 1
+        same_mechanisms = [other for other in groups if other["mechanisms"] == settings["mechanisms"]]
+        differing = [
+            key
+            for key in settings
+            if key not in _NOT_COMPARED and len({str(other.get(key)) for other in same_mechanisms}) > 1
         ]
-        labels.append(", ".join([_system_label(settings), *(f"{key}={settings[key]}" for key in apart)]))
+        labels.append(", ".join([_system_label(settings), *(f"{key}={settings[key]}" for key in differing)]))
     return labels
 
 

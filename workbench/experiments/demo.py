@@ -75,9 +75,9 @@ def by_recipe(description: str, file: Path | None = None) -> str:
     names, settings = parts_of(description)
     recipe = settings_in(next(iter(demo.systems.values())).partition(":")[2])
     keys = {_key(setting) for setting in settings}
-    whole = _written(names, [*(setting for setting in recipe if _key(setting) not in keys), *settings])
-    core_models.build(whole, demo.data.pieces)
-    return whole
+    complete_description = _written(names, [*(setting for setting in recipe if _key(setting) not in keys), *settings])
+    core_models.build(complete_description, demo.data.pieces)
+    return complete_description
 
 
 def _key(setting: str) -> str:

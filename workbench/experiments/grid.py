@@ -114,8 +114,8 @@ class Cell:
         if not finished(self.folder):
             return "begun"
         run = open_run(self.folder)
-        whole = set(self.experiment.data.test_names) <= set(run.tests()) and not self.untraced(run)
-        return "done" if whole else "trained"
+        complete = set(self.experiment.data.test_names) <= set(run.tests()) and not self.untraced(run)
+        return "done" if complete else "trained"
 
     @property
     def problem(self) -> str | None:
@@ -248,16 +248,16 @@ def _same_model(config: RunConfig, system: str) -> bool:
     from core_models.system_catalogue import MECHANISMS
     from core_models.system_spec import describe
 
-    def whole(model: ModelConfig) -> dict[str, Any]:  # with defaults of missing options
-        named = [item for entry in model.mechanisms for item in entry.items()]
+    def with_defaults(model: ModelConfig) -> dict[str, Any]:  # with defaults of missing options
+        items = [item for entry in model.mechanisms for item in entry.items()]
         return {
             **model.model_dump(),
-            # Laying out a run unties what separate vocabularies cannot share.
+            # A new run unties embeddings that separate vocabularies cannot share.
             "tie_embeddings": config.model.tie_embeddings,
-            "mechanisms": [(kind, MECHANISMS[kind].Options(**options)) for kind, options in named],
+            "mechanisms": [(kind, MECHANISMS[kind].Options(**options)) for kind, options in items],
         }
 
-    return whole(config.model) == whole(describe(system))
+    return with_defaults(config.model) == with_defaults(describe(system))
 
 
 def _seed_of(folder: Path) -> int | None:

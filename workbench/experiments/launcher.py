@@ -114,12 +114,12 @@ def _show_all(chosen: Sequence[Cell], show: Show) -> None:
     done = [cell.state == "done" for cell in chosen]
     steps = [cell.steps() for cell in chosen]
     running = ", ".join(f"{cell.name} {step}" for cell, (step, _) in zip(chosen, steps, strict=True) if cell.locked())
-    known = [total for _, total in steps if total is not None]
-    if len(known) < len(chosen):
+    totals = [total for _, total in steps if total is not None]
+    if len(totals) < len(chosen):
         show(sum(done), len(chosen), running)
     else:
-        ended = zip(done, steps, known, strict=True)
-        show(sum(total if whole else step for whole, (step, _), total in ended), sum(known), running)
+        progress = zip(done, steps, totals, strict=True)
+        show(sum(total if is_done else step for is_done, (step, _), total in progress), sum(totals), running)
 
 
 def worker_environment(device: str, workers: int = 1) -> dict[str, str]:

@@ -50,7 +50,7 @@ def write_bundle(drawn: Sequence[Drawn], out: str | Path, venue: str = "ACL") ->
     Figures of the same name get numbers. An earlier bundle in the folder is replaced. Raises MissingGlyphs, and
     FolderError for a folder with anything else, before anything is written.
     """
-    out, drawn = Path(out), _named_apart(drawn)
+    out, drawn = Path(out), _with_unique_names(drawn)
     missing = sorted({character for drawn_figure in drawn for character in missing_glyphs(drawn_figure.figure)})
     if missing:
         raise MissingGlyphs(missing)
@@ -76,15 +76,15 @@ def check_folder(out: Path) -> None:
         refuse_foreign(out, _COMMAND, _foreign)
 
 
-def _named_apart(drawn: Sequence[Drawn]) -> list[Drawn]:
+def _with_unique_names(drawn: Sequence[Drawn]) -> list[Drawn]:
     names: dict[str, int] = {}
-    apart = []
+    renamed = []
     for drawn_figure in drawn:
         name = drawn_figure.figure.name
         names[name] = names.get(name, 0) + 1
         own_name = name if names[name] == 1 else f"{name}-{names[name]}"
-        apart.append(replace(drawn_figure, figure=replace(drawn_figure.figure, name=own_name)))
-    return apart
+        renamed.append(replace(drawn_figure, figure=replace(drawn_figure.figure, name=own_name)))
+    return renamed
 
 
 def _into(drawn: Sequence[Drawn], folder: Path, venue: str) -> list[Path]:

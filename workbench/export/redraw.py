@@ -66,13 +66,13 @@ def draw_again(path: str | Path, root: str | Path, files: Mapping[str, object] |
 
     files: the path of each file that the figure was drawn with, by option.
     """
-    made = read_made(path)
-    recipe = spec.portable(made.recipe)  # paths in the file are of another machine
+    provenance = read_made(path)
+    recipe = spec.portable(provenance.recipe)  # paths in the file are of another machine
     recipes.check_files([recipe], files or {})
-    models = {name: parts.get("model", "") for name, parts in made.digests.items()}
+    models = {name: parts.get("model", "") for name, parts in provenance.digests.items()}
     drawn = recipes.draw(recipe, root, models, files)
-    same = table_digest(drawn.figure) == made.table_sha256
-    return Again(drawn, made, same, () if same else tuple(_changes(made, drawn)))
+    same = table_digest(drawn.figure) == provenance.table_sha256
+    return Again(drawn, provenance, same, () if same else tuple(_changes(provenance, drawn)))
 
 
 def read_made(path: str | Path) -> Made:

@@ -109,8 +109,8 @@ def _shown(value: object, written: str) -> str:
 
     if pd.isna(value):  # type: ignore[call-overload]
         return "–"
-    whole = isinstance(value, float) and value.is_integer() and written == ".3f"
-    return str(int(value)) if whole else format(value, written) if isinstance(value, float) else str(value)  # type: ignore[call-overload]
+    is_whole_number = isinstance(value, float) and value.is_integer() and written == ".3f"
+    return str(int(value)) if is_whole_number else format(value, written) if isinstance(value, float) else str(value)  # type: ignore[call-overload]
 
 
 def _subject(runs: Sequence[Run], test: str) -> str:
@@ -144,9 +144,9 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
         tests = scoring.comparison_table(runs, test, runs[0].name, metrics=METRICS) if len(runs) > 1 else None
     except RunError as error:
         return [f"<p>{escape(str(error))}</p>"]
-    named = scores.assign(system=scores["system"].map(names), metric=scores["metric"].replace(scoring.METRIC_NAMES))
-    shown = named.drop(columns="signature").rename(columns={**_INTERVAL, "n": "sentences"})
-    signatures = named.drop_duplicates("metric")
+    labeled = scores.assign(system=scores["system"].map(names), metric=scores["metric"].replace(scoring.METRIC_NAMES))
+    shown = labeled.drop(columns="signature").rename(columns={**_INTERVAL, "n": "sentences"})
+    signatures = labeled.drop_duplicates("metric")
     signature_text = "; ".join(f"{row.metric}: {row.signature}" for row in signatures.itertuples())
     parts = [
         table_html(shown, dict.fromkeys(("score", *_INTERVAL.values()), ".2f")),

@@ -39,8 +39,8 @@ _NEEDS = {r"\toprule": "booktabs", r"\arraybackslash": "array", r"\includegraphi
 def tex_text(text: str) -> str:
     """Escape a text so that TeX sets it as typed; characters unknown to pdfLaTeX stay (`remarks` names them)."""
     plain = _CONTROL.sub(" ", unicodedata.normalize("NFC", " ".join(text.split())))
-    apart = _LIGATURE.sub("\0", plain)
-    signs = _SIGN.sub(lambda match: _SIGNS[match[0]], apart).replace("\0", "{}")
+    split_ligatures = _LIGATURE.sub("\0", plain)
+    signs = _SIGN.sub(lambda match: _SIGNS[match[0]], split_ligatures).replace("\0", "{}")
     return _CHINESE_RUN.sub(lambda match: rf"\begin{{CJK*}}{{UTF8}}{{gbsn}}{match[0]}\end{{CJK*}}", signs)
 
 

@@ -31,8 +31,8 @@ def digests_of(run: Run, name: str, request: Request) -> dict[str, str]:
     """`digests` of a run for all test sets that a figure shows."""
     tests = spec_of(name).test_sets(request)
     further = {test: digests(run, test).get("translations") for test in tests if test != request.test}
-    named = {f"translations of {test}": digest for test, digest in further.items() if digest}
-    return {**digests(run, request.test), **named}
+    translation_digests = {f"translations of {test}": digest for test, digest in further.items() if digest}
+    return {**digests(run, request.test), **translation_digests}
 
 
 def _resampled(figure: Figure) -> bool:

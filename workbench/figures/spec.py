@@ -85,8 +85,8 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
     words += ["--sentence", str(request.sentence)] if of_a_sentence(name) else []
     words += ["--baseline", request.baseline] if request.baseline else []
     for option, value in _differing(name, request).items():
-        if elsewhere and isinstance(named := _named(value), dict):
-            value = named["file"]
+        if elsewhere and isinstance(file := _named(value), dict):
+            value = file["file"]
         words += ["--option", f"{option}={json.dumps(value, ensure_ascii=False)}"]
     return shlex.join([*words, "--out", f"{name}.pdf"])
 

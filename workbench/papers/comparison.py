@@ -37,7 +37,7 @@ _CASE = {"mixed": "case-sensitive", "lc": "case-insensitive"}
 _LINE = ["row", "measure", "ours", "low", "high", "printed", "where", "ran as", "data", "test", "differs", "signature"]
 
 
-def reported(table: Table, found: pd.DataFrame) -> pd.DataFrame:
+def reported(table: Table, ours: pd.DataFrame) -> pd.DataFrame:
     """The table as printed, with our results in short.
 
     Columns: row, system with its settings, one for each label, cited, ours. The column `ours` is left out if the table
@@ -48,7 +48,7 @@ def reported(table: Table, found: pd.DataFrame) -> pd.DataFrame:
     as_printed = as_printed.drop(columns="settings")
     if not measures(table):
         return as_printed
-    return as_printed.assign(ours=[_short(table, row, found[found["row"] == row.key]) for row in table.rows])
+    return as_printed.assign(ours=[_short(table, row, ours[ours["row"] == row.key]) for row in table.rows])
 
 
 def _short(table: Table, row: Row, mine: pd.DataFrame) -> str:
@@ -60,7 +60,7 @@ def _short(table: Table, row: Row, mine: pd.DataFrame) -> str:
     return "; ".join(texts) or _absent(table, row)
 
 
-def compared(table: Table, found: pd.DataFrame) -> pd.DataFrame:
+def compared(table: Table, ours: pd.DataFrame) -> pd.DataFrame:
     """One line for each of our numbers, with the printed numbers of the same measure.
 
     Columns: row, measure, ours, low, high, printed (speeds as ratios to the baseline's), its origin, and differences to
@@ -71,7 +71,7 @@ def compared(table: Table, found: pd.DataFrame) -> pd.DataFrame:
     order = measures(table)
     lines = []
     for row in table.rows:
-        mine = sorted(records(found[found["row"] == row.key]), key=lambda record: order.index(record["measure"]))
+        mine = sorted(records(ours[ours["row"] == row.key]), key=lambda record: order.index(record["measure"]))
         lines += [{"row": row.label, **_line(table, row, record)} for record in mine]
     return pd.DataFrame(lines, columns=_LINE)
 
@@ -145,13 +145,13 @@ def _absent(table: Table, row: Row) -> str:
     return SEE_OWN if row.cited and any(not twin.cited for twin in twins) and row.system else NOT_HERE
 
 
-def origins(found: pd.DataFrame) -> str:
+def origins(ours: pd.DataFrame) -> str:
     """The origins of our numbers in short: runs, benches and experiments by their data and test sets.
 
     `compared` has the system of each.
     """
     tests_of_source: dict[str, dict[str, list[str]]] = {}
-    for record in records(found):
+    for record in records(ours):
         tests = tests_of_source.setdefault(record["where"], {}).setdefault(record["data"], [])
         tests.extend([record["test"]] * bool(record["test"]))
     sources: dict[str, list[str]] = {}

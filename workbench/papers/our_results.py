@@ -136,9 +136,9 @@ def _of_benches(table: Table, results: Path) -> Iterator[Record]:
 def _base_engine(table: Table, row: Row, engine: Record, engines: Sequence[Record]) -> Record | None:
     """The engine of the row's baseline, measured together with this one and in the same size."""
     base = table.baseline_of(row)
-    alike = (other for other in engines if other["conditions"] == engine["conditions"])
+    same_conditions = (other for other in engines if other["conditions"] == engine["conditions"])
     settings = settings_of(engine["system"])
-    same_size = (other for other in alike if settings_of(other["system"]) <= settings)
+    same_size = (other for other in same_conditions if settings_of(other["system"]) <= settings)
     return next((other for other in same_size if base is not None and base in rows_of(table, other["system"])), None)
 
 
@@ -179,9 +179,9 @@ def _experiment(grid: Path) -> tuple[dict[str, str], str]:
     }, experiment.data.languages
 
 
-def missing_results(table: Table, runs: Sequence[Run], test: str, found: pd.DataFrame) -> dict[str, list[Run]]:
+def missing_results(table: Table, runs: Sequence[Run], test: str, ours: pd.DataFrame) -> dict[str, list[Run]]:
     """Commands ({} for the run) that compute missing results of the table's systems, with the runs that lack them."""
-    present = {(record["where"], record["measure"]) for record in records(found)}
+    present = {(record["where"], record["measure"]) for record in records(ours)}
     lacking = {}
     for measure, command in _MADE_BY.items():
         compatible_runs = [

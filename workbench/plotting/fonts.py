@@ -47,11 +47,11 @@ class MissingGlyphs(ValueError):
 
     def __init__(self, characters: list[str]) -> None:
         self.characters = characters
-        named = ", ".join(f"{character} (U+{ord(character):04X})" for character in characters[:12])
+        listed = ", ".join(f"{character} (U+{ord(character):04X})" for character in characters[:12])
         more = f" and {len(characters) - 12} more" if len(characters) > 12 else ""
         packages = sorted({_package(character) for character in characters})
         super().__init__(
-            f"No installed font draws {named}{more}; the file would show empty boxes. "
+            f"No installed font draws {listed}{more}; the file would show empty boxes. "
             f"Install {' and '.join(packages)} and export again; no restart is needed."
         )
 

@@ -295,11 +295,11 @@ class Figure:
     def legend(self) -> list[Mark]:
         """The first mark of every series in the legend, in drawing order; empty if there is only one series."""
         series = [m for panel in self.panels for m in panel.marks if m.series and not isinstance(m, Heat | Labels)]
-        named: dict[str, Mark] = {}
+        first_marks: dict[str, Mark] = {}
         for mark in series:
             if mark.legend:
-                named.setdefault(mark.series, mark)
-        return list(named.values()) if len({mark.series for mark in series}) > 1 else []
+                first_marks.setdefault(mark.series, mark)
+        return list(first_marks.values()) if len({mark.series for mark in series}) > 1 else []
 
     def texts(self) -> Iterator[str]:
         """Every text printed on paper, i.e. all but the title, which the caption replaces."""

@@ -94,18 +94,18 @@ def run_styles(names: Sequence[str], fixed: Mapping[str, SeriesStyle] | None = N
     chosen = {name: style for name, style in (fixed or {}).items() if name in names}
     default_styles = {name: style_of(name.rpartition("/")[2]) for name in names}
     waiting = sorted(set(names) - set(chosen), key=lambda name: (not _is_known(name), name))
-    taken = {_line(style) for style in chosen.values()}
-    colors = {style.color for style in chosen.values()}
+    used_lines = {_line(style) for style in chosen.values()}
+    colors = {style.colour for style in chosen.values()}
     for name in list(waiting):
-        if default_styles[name].color not in colors and _line(default_styles[name]) not in taken:
+        if default_styles[name].colour not in colors and _line(default_styles[name]) not in used_lines:
             chosen[name] = default_styles[name]
             waiting.remove(name)
-            taken.add(_line(default_styles[name]))
-            colors.add(default_styles[name].color)
+            used_lines.add(_line(default_styles[name]))
+            colors.add(default_styles[name].colour)
     for name in waiting:
-        dash, marker = next((line for line in _LINES if line not in taken), _line(default_styles[name]))
+        dash, marker = next((line for line in _LINES if line not in used_lines), _line(default_styles[name]))
         chosen[name] = replace(default_styles[name], dash=dash, marker=marker)
-        taken.add((dash, marker))
+        used_lines.add((dash, marker))
     return {name: chosen[name] for name in names}
 
 
@@ -120,12 +120,12 @@ def _line(style: SeriesStyle) -> tuple[Dash, Marker]:
 def styles(names: Sequence[str], fixed: dict[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
     """A style for every name, no two the same while the cycle lasts; `fixed` styles (of runs) stay."""
     chosen = {name: style for name, style in (fixed or {}).items() if name in names}
-    taken = {style.color for style in chosen.values()}
+    used_colors = {style.colour for style in chosen.values()}
     for name in names:
-        if name in _FIXED and name not in chosen and _FIXED[name].color not in taken:
+        if name in _FIXED and name not in chosen and _FIXED[name].colour not in used_colors:
             chosen[name] = _FIXED[name]
-            taken.add(_FIXED[name].color)
-    free = [index for index, (color, _, _) in enumerate(_CYCLE) if color not in taken] or list(range(len(_CYCLE)))
+            used_colors.add(_FIXED[name].colour)
+    free = [index for index, (color, _, _) in enumerate(_CYCLE) if color not in used_colors] or list(range(len(_CYCLE)))
     waiting = [name for name in dict.fromkeys(names) if name not in chosen]
     for position, name in enumerate(waiting):
         chosen[name] = _in_cycle(free[position % len(free)])

@@ -109,10 +109,10 @@ class Run:
         if not self.trained:  # the translations could not be made again
             return False
         try:
-            made = Translations(self.translations_folder(test)).meta
+            meta = Translations(self.translations_folder(test)).meta
         except RunError:  # missing or damaged: reported where they are opened
             return False
-        return made.get("weights_file") != stamp_of(self.weights) and not self.is_of(made.get("weights"))
+        return meta.get("weights_file") != stamp_of(self.weights) and not self.is_of(meta.get("weights"))
 
     @property
     def results(self) -> Path:
@@ -361,8 +361,8 @@ def training_table(runs: Iterable[Run]) -> pd.DataFrame:
             for name, value in measured.items():
                 if math.isfinite(value):
                     shared = name in ("learning_rate", "gradient_norm", "tokens_per_second")
-                    named = name if shared else prefix + name
-                    rows.append({"run": run.name, **progress, "name": named, "value": float(value)})
+                    column = name if shared else prefix + name
+                    rows.append({"run": run.name, **progress, "name": column, "value": float(value)})
     return pd.DataFrame(rows, columns=["run", "step", "epoch", "tokens", "seconds", "name", "value"])
 
 

@@ -43,5 +43,5 @@ def _marked(piece: Difference, before: Difference | None) -> str:
         return escape(piece.second)
     if piece.second:
         return f'<ins style="{_ADDED}">{escape(piece.second)}</ins>'
-    apart = " " if before and before.equal and not before.second[-1:].isspace() and before.first[-1:].isspace() else ""
-    return f'{apart}<del style="{_MISSING}">{escape(piece.first)}</del>'
+    space = " " if before and before.equal and not before.second[-1:].isspace() and before.first[-1:].isspace() else ""
+    return f'{space}<del style="{_MISSING}">{escape(piece.first)}</del>'
