@@ -42,7 +42,7 @@ class SeriesStyle:
     `width` (line) and `size` (marker diameter) are points at final size on paper; a hollow marker is a published value.
     """
 
-    color: str = "#000000"  # the name in exported files
+    colour: str = "#000000"  # the name in exported files
     dash: Dash = "solid"
     marker: Marker = "circle"
     hollow: bool = False

@@ -61,7 +61,7 @@ def legend_handle(mark: Mark, grey: bool) -> Line2D | Patch:
 
 
 def _color(style: SeriesStyle, grey: bool) -> str:
-    return theme.as_grey(style.color) if grey else style.color
+    return theme.as_grey(style.colour) if grey else style.colour
 
 
 def _marker_options(style: SeriesStyle, grey: bool) -> dict:

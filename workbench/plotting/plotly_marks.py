@@ -76,7 +76,7 @@ def _hover(mark: Mark, panel: Panel) -> dict:
 
 
 def _color(style: SeriesStyle, dark: bool) -> str:
-    return theme.on_page(style.color, dark)
+    return theme.on_page(style.colour, dark)
 
 
 def _line_options(style: SeriesStyle, dark: bool) -> dict:

@@ -80,7 +80,7 @@ WRONG = [
     (("figure", "length-score", "--run", "RUN"), "did you mean 'length-scores'"),
     (("figure", "length-scores", "--run", "RUN", "--out", "f.doc"), "a figure is written as .pdf"),
     (("figure", "length-scores", "--run", "RUN", "--option", "scheme=gdp"), "Unknown bucket preset 'gdp'"),
-    (("figure", "beam-tree", "--run", "RUN", "--option", "color=red"), "colour"),
+    (("figure", "beam-tree", "--run", "RUN", "--option", "colour=red"), "colour"),
     (("figure", "scores"), "no run is chosen"),
     (("data", "prepare", "--train", "FILE", "--dev", "FILE", "--out", "OUT"), "write SOURCE,TARGET or FILE.tsv"),
     (("experiment", "run", "NOWHERE"), "there is no such file"),

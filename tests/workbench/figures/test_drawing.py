@@ -242,7 +242,7 @@ def test_a_run_keeps_its_colour_whoever_joins(others, data):
     named = [f"demo/{data.draw(known)}", f"mine/{data.draw(st.text('xyz', min_size=1))}"]
     alone = [looks([Run(Path("runs", name), name)])[name] for name in named]
     together = looks([Run(Path("runs", name), name) for name in dict.fromkeys([*named, *others])])
-    assert [together[name].color for name in named] == [style.color for style in alone]
+    assert [together[name].colour for name in named] == [style.colour for style in alone]
     assert len({(style.dash, style.marker) for style in together.values()}) == len(together)
 
 
@@ -252,7 +252,7 @@ def test_systems_with_a_colour_of_their_own_are_those_of_the_catalogue():
 
     names = list(catalogue())
     assert set(theme.SYSTEMS) <= set(names)
-    colours = [theme.style_of(name).color for name in names if name in theme.SYSTEMS]
+    colours = [theme.style_of(name).colour for name in names if name in theme.SYSTEMS]
     assert all(colour not in near for colour, *near in zip(*(colours[start:] for start in range(4)), strict=False))
 
 

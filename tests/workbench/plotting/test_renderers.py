@@ -265,7 +265,7 @@ def test_series_of_one_figure_differ_in_colour_dash_and_marker_pair():
     assert styles["transformer"] == theme.BASELINE
     assert styles["future-cost-1"] == theme.MODEL_1
     assert styles["future-cost-2"] == theme.MODEL_2
-    assert len({style.color for style in styles.values()}) == len(names)
+    assert len({style.colour for style in styles.values()}) == len(names)
     assert len({(style.dash, style.marker) for style in styles.values()}) == len(names)
     assert theme.style_of("my-run") == theme.style_of("my-run")
 
@@ -274,7 +274,7 @@ def test_a_given_style_stays_with_its_run():
     kept = SeriesStyle("#009E73", "dot", "star")
     styles = theme.styles(["a", "b", "c"], {"b": kept})
     assert styles["b"] == kept
-    assert kept.color not in {styles["a"].color, styles["c"].color}
+    assert kept.colour not in {styles["a"].colour, styles["c"].colour}
 
 
 def test_category_axis_keeps_every_label():

@@ -196,7 +196,7 @@ def _luminance(color: str) -> float:
 def test_every_colour_of_a_figure_reads_on_a_dark_page():
     named = {
         theme.NEUTRAL,
-        theme.PRINTED.color,
+        theme.PRINTED.colour,
         "#444444",
         "#A6A6A6",
         "#8A8A8A",
@@ -204,8 +204,8 @@ def test_every_colour_of_a_figure_reads_on_a_dark_page():
     }
     drawn = (
         named
-        | {style.color for style in theme.styles([str(index) for index in range(9)]).values()}
-        | {theme.BASELINE.color}
+        | {style.colour for style in theme.styles([str(index) for index in range(9)]).values()}
+        | {theme.BASELINE.colour}
     )
     ground = _luminance(theme.DARK.ground)
     for color in drawn:

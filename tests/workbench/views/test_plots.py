@@ -63,11 +63,11 @@ def test_length_buckets_with_few_sentences_are_grey():
     figure = lengths.length_scores(length_table(), "BLEU")
     strip = marks_of(figure, Bars, panel=1)
     assert [(mark.series, mark.table["n"].tolist()) for mark in strip] == [("n ≥ 100", [250]), ("n < 100", [60])]
-    assert strip[0].style.color != strip[1].style.color
+    assert strip[0].style.colour != strip[1].style.colour
     assert figure.panels[0].x.texts == ("(0,10]", "(10,∞)")
     assert "fewer than 100 sentences are grey" in figure.caption
-    drawn = {mark.style.color: mark for mark in marks_of(figure, Line) if mark.series == "gdr"}
-    grey = drawn.pop(strip[1].style.color)
+    drawn = {mark.style.colour: mark for mark in marks_of(figure, Line) if mark.series == "gdr"}
+    grey = drawn.pop(strip[1].style.colour)
     assert grey.table[["score", "low", "high"]].to_numpy().tolist() == [[31, 30, 32], [22, 19, 25]]
     (own,) = drawn.values()
     np.testing.assert_array_equal(own.table[["score", "low", "high"]], [[31, 30, 32], [np.nan] * 3])
@@ -83,8 +83,8 @@ def test_only_buckets_with_few_sentences_and_their_neighbours_are_drawn_grey():
     assert own.table["score"].dropna().tolist() == [0, 3, 4, 5]
     (only,) = marks_of(lengths.length_scores(table.assign(n=5)), Line)
     assert only.legend
-    assert only.style.color == grey[0].style.color
-    assert len({mark.style.color for mark in marks_of(lengths.length_scores(table, minimum_n=1), Line)}) == 1
+    assert only.style.colour == grey[0].style.colour
+    assert len({mark.style.colour for mark in marks_of(lengths.length_scores(table, minimum_n=1), Line)}) == 1
 
 
 def test_only_significant_differences_carry_the_sign():

@@ -130,7 +130,7 @@ def _tree_panel(row: Row, number: int, title: str) -> Panel:
             continue
         size = None if name == "pruned" else "diameter"
         marks.append(Points(rows, "step", "y", name, style, _HOVER, size=size))
-        ink = replace(style, color="#8A8A8A" if name == "pruned" else theme.BLACK)
+        ink = replace(style, colour="#8A8A8A" if name == "pruned" else theme.BLACK)
         marks += words(rows, nodes, reach, ink, 6.0 if name == "pruned" else 7.0, bold=name == "best path")
     return Panel(tuple(marks), steps_axis(reach, row.steps[1]), hidden_axis(nodes), height(nodes), title)
 

@@ -53,7 +53,7 @@ def lines(
     Gray lines keep dash and marker. Each line has NaN for `y` and the band in the buckets of the other.
     """
     is_small = (rows["n"] < minimum_n).to_numpy()
-    gray = replace(style, color=_FEW)
+    gray = replace(style, colour=_FEW)
     if is_small.all():
         return [Line(rows, "place", y, series, gray, hover, True, low, high)]
     drawn = [column for column in (y, low, high) if column]
@@ -84,7 +84,7 @@ def framed(
     strip: list[Mark] = []
     for rows, style, series in (
         (counts[counts["n"] >= minimum_n], large, f"n ≥ {minimum_n}"),
-        (counts[counts["n"] < minimum_n], replace(large, color=_FEW), f"n < {minimum_n}"),
+        (counts[counts["n"] < minimum_n], replace(large, colour=_FEW), f"n < {minimum_n}"),
     ):
         if len(rows):
             strip.append(Bars(rows, "place", "n", series, style, ("bucket",), legend=False))

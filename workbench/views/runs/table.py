@@ -85,7 +85,7 @@ def _swatch(style: theme.SeriesStyle) -> str:
     """Line in the color and dash of a run, as an image in a data URL."""
     from urllib.parse import quote
 
-    color = theme.on_page(style.color, st.context.theme.type == "dark")
+    color = theme.on_page(style.colour, st.context.theme.type == "dark")
     dashes = {
         "solid": "",
         "dash": "7 4",
