@@ -251,8 +251,10 @@ class TrainingConfig(Section):
         return self
 
     def can_continue(self, step: int, epoch: int, without_gain: int) -> bool:
-        """Is something left for a training that had ended, at a step, behind so many whole epochs, after so many
-        validations without gain? Its settings may have been raised since."""
+        """Return True if a run that has ended may continue, since its settings were raised.
+
+        step, epoch: updates and whole epochs that are done. without_gain: validations since the best score.
+        """
         steps = self.max_steps is None or step < self.max_steps
         epochs = self.max_epochs is None or epoch < self.max_epochs
         return steps and epochs and without_gain < self.early_stopping.patience

@@ -60,7 +60,7 @@ def analyses() -> dict[str, AnalysisSpec]:
 
     Another package names a function (Request -> table) as an entry point of the group nmt_workbench.analyses.
     """
-    import_views("tables")
+    import_views("analyses")
     named: dict[str, Any] = dict(ANALYSES)
     join("analyses", named, function)
     for name, computed in named.items():
