@@ -23,7 +23,7 @@ from workbench.figures.registry import FIGURES, FigureSpec, load
 from workbench.figures.request import Request
 from workbench.figures.spec import figure_command, recipe_of
 from workbench.store.runs import RunError
-from workbench.views import tables
+from workbench.views import analyses
 from workbench.views.adequacy.figures import AdequacyOptions
 from workbench.views.adequacy.gold_figures import TrueAdequacyOptions
 from workbench.views.attention import controls as attention
@@ -168,7 +168,7 @@ def test_below_the_door_there_is_the_model_alone():
         (ForcedOptions, "target", TARGETS),
         (AdequacyOptions, "towards", TOWARDS),
         (TrueAdequacyOptions, "measure", MEASURES),
-        (tables.ComparisonOptions, "method", TESTS),
+        (analyses.ComparisonOptions, "method", TESTS),
         (OWN["word-f-measure"].options, "counts", COUNTED),
         (OWN["length-scores"].options, "counts", COUNTED),
         (OWN["attribution"].options, "method", METHODS),
