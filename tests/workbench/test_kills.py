@@ -39,6 +39,7 @@ KILLS = os.environ.get("WORKBENCH_KILLS", "few")
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux"),
     pytest.mark.timeout(300 if KILLS == "few" else 3600),
+    *([] if KILLS == "few" else [pytest.mark.exhaustive]),
 ]
 
 PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--vocab-size", 38)
