@@ -10,10 +10,11 @@ import hashlib
 import json
 import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from core_models.settings import Section
+from core_models.settings import ConfigError, Section, read_value
 from workbench.figures.registry import load, of_a_sentence
 from workbench.figures.request import Request
 from workbench.store.file_digests import digest_of
@@ -87,8 +88,17 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
     for option, value in _differing(name, request).items():
         if elsewhere and isinstance(file := _named(value), dict):
             value = file["file"]
-        words += ["--option", f"{option}={json.dumps(value, ensure_ascii=False)}"]
+        words += ["--option", f"{option}={_typed(value)}"]
     return shlex.join([*words, "--out", f"{name}.pdf"])
+
+
+def _typed(value: Any) -> str:
+    """A value as `--option` reads it: a text without quotes where YAML reads that text, else JSON."""
+    if isinstance(value, str):
+        with suppress(ConfigError):
+            if read_value(value, "--option") == value:
+                return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def path_of(run: Run) -> str:

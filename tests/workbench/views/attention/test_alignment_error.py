@@ -202,5 +202,5 @@ def test_the_page_counts_it_when_asked(with_demo):
     drawn = traces(curve, "transformer")[0]
     np.testing.assert_allclose(drawn["y"], 100 * wanted["aer"].iloc[:-1], atol=0.2)
     assert {"AER (%)", "n"} <= axis_titles(by_length)
-    assert any(code.startswith("workbench figure alignment-error ") and 'links="truth"' in code for code in codes(at))
+    assert any(code.startswith("workbench figure alignment-error ") and " links=truth " in code for code in codes(at))
     assert len(charts(open_page("attention", runs=["demo/transformer"]))) == 2

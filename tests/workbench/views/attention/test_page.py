@@ -36,7 +36,7 @@ def test_attention_of_the_runs_stands_side_by_side(pair):
     assert all(traces(alignment, "most attended"))
     commands = [code for code in codes(at) if code.startswith("workbench figure ")]
     assert [command.split()[2] for command in commands] == ["attention", "alignment"]
-    assert all('target="reference"' in command and "--sentence 2" in command for command in commands)
+    assert all("--option target=reference " in command and "--sentence 2" in command for command in commands)
 
 
 def test_every_layer_and_head_of_a_run_stands_in_its_tab(pair):

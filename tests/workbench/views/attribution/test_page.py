@@ -119,7 +119,7 @@ def test_the_page_shows_bars_or_a_matrix_and_what_they_sum_to(with_demo):
         assert row.system == drawn
     assert any("the attributions sum to" in text for text in texts(at))
     (command,) = [code for code in codes(at) if code.startswith("workbench figure attribution ")]
-    assert 'method="occlusion"' in command
+    assert "--option method=occlusion " in command
 
     at = open_page("attribution", runs=RUNS[:1], sentence="2", explain="Every word", method="Gradient × input")
     (chart,) = charts(at)

@@ -27,7 +27,7 @@ def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context
     assert sum(trace["type"] == "heatmap" for trace in maps["data"]) == 3
     assert any("--option iteration=0" in code for code in codes(at))
     at = open_page("context", runs=names, sentence=str(row), figure="Figure 6: c of all iterations")
-    assert any("context-routing" in code and 'show="c"' in code for code in codes(at))
+    assert any("context-routing" in code and "--option show=c " in code for code in codes(at))
 
 
 def test_the_page_says_who_reads_which_translations(with_context, context_runs):
@@ -111,7 +111,7 @@ def test_scope_and_capsules_are_scores_over_the_values_of_an_option(runs_by):
         opened = [run.translations("test") for run in runs]
         scores = [metric.corpus_score(one.hypotheses, [one.test_set.references]).score for one in opened]
         assert trace["y"] == pytest.approx(scores, abs=1e-4)
-    assert any("ablation-stacked" in code and 'option="capsules"' in code for code in codes(at))
+    assert any("ablation-stacked" in code and "--option option=capsules " in code for code in codes(at))
 
 
 def test_the_page_says_what_it_needs(with_context):
