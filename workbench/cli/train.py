@@ -24,7 +24,10 @@ from workbench.evaluation.distributed import rank, world
 
 Config = Annotated[
     list[str] | None,
-    typer.Option("--config", help="Training setting as key=value, e.g. early_stopping.metric=bleu; may be repeated"),
+    typer.Option(
+        "--config",
+        help="Training setting as key=value, e.g. max_steps=1000; a run's config.yaml lists them; may be repeated",
+    ),
 ]
 
 
