@@ -77,9 +77,11 @@ def figure(
     needs_runs: bool = True,
     depends_on: Files | None = None,
 ) -> Callable[[Drawing], Drawing]:
-    """Register a function as a figure; see `FigureSpec`."""
+    """Register a function as a figure; see `FigureSpec`. Raises ValueError for a name that is taken."""
 
     def add(function: Drawing) -> Drawing:
+        if name in FIGURES:
+            raise ValueError(f"two figures are called {name!r}; give one another name")
         FIGURES[name] = FigureSpec(name, function, scope, options, needs_runs, depends_on)
         return function
 

@@ -46,9 +46,14 @@ ANALYSES: dict[str, AnalysisSpec] = {}
 
 
 def analysis(name: str, options: type[FigureOptions] = FigureOptions) -> Callable[[Table], Table]:
-    """Register a function (request, options) -> table as an analysis, with the model of its options."""
+    """Register a function (request, options) -> table as an analysis, with the model of its options.
+
+    Raises ValueError for a name that is taken.
+    """
 
     def add(function: Table) -> Table:
+        if name in ANALYSES:
+            raise ValueError(f"two analyses are called {name!r}; give one another name")
         ANALYSES[name] = AnalysisSpec(name, function, options)
         return function
 

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from core_models.text.parallel import write_lines
 from workbench import cli, notebook
 from workbench.evaluation import scoring
-from workbench.figures.table_registry import analyses
+from workbench.figures.registry import figure, load
+from workbench.figures.table_registry import analyses, analysis
 from workbench.store.runs import RunError, open_run
 
 OPTIONS = {"scores": {"metrics": "bleu,ter"}, "comparison": {"method": "sign"}, "documents": {"metric": "chrf"},
@@ -111,3 +112,11 @@ def test_show_lists_the_options_of_an_analysis(name):
 
 def test_no_analysis_has_the_name_of_a_command():
     assert not {"compute", "list", "show"} & set(analyses())
+
+
+@pytest.mark.parametrize("register", [figure("scores", scope="test_set"), analysis("scores")])
+def test_a_name_that_is_taken_is_refused(register):
+    load()
+    analyses()
+    with pytest.raises(ValueError, match="are called 'scores'"):
+        register(lambda request, options: None)
