@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,13 @@ def pytest_collection_modifyitems(items) -> None:
     for item in items:
         for kind in kinds[item.path]:
             item.add_marker(kind)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_arrive() -> None:
+    """A shell makes what it runs in the background deaf to Ctrl-C, which tests send to what they start."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

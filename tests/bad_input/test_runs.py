@@ -215,7 +215,7 @@ def test_a_source_of_5000_words_is_translated_or_refused_with_its_length(run, pr
     write_lines(run.parents[1] / "in.txt", ["the old dog sees " * 1250, "the tree"])
     done("translate", "runs/one", "--input", "in.txt", "--output", "out.txt")
     assert len(read_lines(run.parents[1] / "out.txt")) == 2
-    _change(run / "config.yaml", "positions: sinusoidal", "positions: learned")
+    _change(run / "config.yaml", "position_embedding: sinusoidal", "position_embedding: learned")
     system = build(describe("future-cost-2:preset=tiny,position_embedding=learned"), len(prepared.source_vocabulary))
     write_weights(run / "weights.safetensors", system)
     said = refused("translate", "runs/one", "--input", "in.txt")

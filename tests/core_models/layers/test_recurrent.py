@@ -98,7 +98,7 @@ def test_a_transformers_encoder_is_the_transformers():
     ("options", "reason"),
     [
         ({"deep_layers": 1}, "deep_layers: only backbone rnnsearch reads it"),
-        ({"cell": "lstm"}, "cell: only backbone rnnsearch reads it"),
+        ({"rnn_cell": "lstm"}, "rnn_cell: only backbone rnnsearch reads it"),
         ({"attention_width": 8}, "attention_width: only backbone rnnsearch reads it"),
         ({"decoder_init": "zero"}, "decoder_init: only backbone rnnsearch reads it"),
         (
