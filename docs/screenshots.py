@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DEMO = ("transformer", "future-cost-1", "future-cost-2")
 SENTENCE = 7
 WIDTH = 1200
+MOST_HEIGHT = 1400
 
 
 class Picture(NamedTuple):
@@ -34,6 +35,7 @@ PICTURES = (
     Picture("beam-trees", "beam_trees", DEMO),
     Picture("lengths", "lengths", DEMO),
     Picture("future-cost", "future_cost", DEMO),
+    Picture("attention", "attention", DEMO),
     Picture("layer-routing", "routing", ("em-routing",)),
     Picture("past-future", "past_future", ("gdr-bow-bca",)),
     Picture("document-context", "context", ("han-encoder",)),
@@ -59,7 +61,7 @@ def take(root: Path, folder: Path) -> list[str]:
 
 
 def _take(page: Page, address: str, picture: Picture, folder: Path) -> None:
-    """The page as high as all that stands on it. Raises RuntimeError where it shows an error."""
+    """Picture the page from its top, at most MOST_HEIGHT of it. Raises RuntimeError where it shows an error."""
     query = urlencode({"runs": [f"demo/{run}" for run in picture.runs], "sentence": SENTENCE}, doseq=True)
     page.set_viewport_size({"width": WIDTH, "height": 1000})
     page.goto(f"{address}/{picture.page}?{query}")
@@ -69,7 +71,7 @@ def _take(page: Page, address: str, picture: Picture, folder: Path) -> None:
     if page.locator("[data-testid=stException], [data-testid=stAlertContentError]").count():
         raise RuntimeError(f"{picture.page} shows an error: {page.inner_text('[data-testid=stMain]')[:500]}")
     height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
-    page.set_viewport_size({"width": WIDTH, "height": int(height)})
+    page.set_viewport_size({"width": WIDTH, "height": min(int(height), MOST_HEIGHT)})
     page.wait_for_timeout(1000)  # charts are laid out for the window anew
     page.wait_for_function(AT_REST)
     page.screenshot(path=folder / f"{picture.name}.png")

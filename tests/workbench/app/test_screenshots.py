@@ -1,4 +1,4 @@
-"""`make screenshots`: pages of a demo's runs as pictures, whole and without an error."""
+"""`make screenshots`: pages of a demo's runs as pictures, without an error."""
 
 import os
 
