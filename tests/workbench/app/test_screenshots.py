@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None and os.environ.get("CI") != "tru
 def test_pages_of_the_demo_become_pictures(demo_runs, tmp_path):
     missing = screenshots.take(demo_runs, tmp_path)
     made = {picture.name for picture in screenshots.PICTURES if set(picture.runs) <= set(screenshots.DEMO)}
-    assert made == {"beam-trees", "lengths", "future-cost"}
+    assert made == {"beam-trees", "lengths", "future-cost", "attention"}
     assert {path.stem for path in tmp_path.iterdir()} == made
     assert {*missing, *made} == {picture.name for picture in screenshots.PICTURES}
     for name in made:
