@@ -8,7 +8,10 @@ Three marks are written at single tests: `exhaustive` (many cases of a law, of w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+
+import pytest
 
 MARKS = {
     "train": "takes a trained run, or trains one",
@@ -28,6 +31,15 @@ _SIGNS = {
     "browser": r"\bbrowser\b",
     "long": r"(?m)^pytestmark = pytest\.mark\.long$",
 }
+
+
+def sampled(cases: Iterable[object], every: int = 4) -> list[object]:
+    """Cases of a law for `parametrize`: the first of every so many is the sample, the others are `exhaustive`."""
+    marked = [pytest.param(*case) if isinstance(case, tuple) else pytest.param(case) for case in cases]
+    for number, case in enumerate(marked):
+        if number % every:
+            marked[number] = case._replace(marks=[pytest.mark.exhaustive])
+    return marked
 
 
 def kinds_of(path: Path) -> set[str]:

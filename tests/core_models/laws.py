@@ -7,7 +7,6 @@ import os
 from dataclasses import replace
 from functools import partial
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from core_models.system_catalogue import catalogue
 from core_models.text.batches import Batch, collate
 from core_models.text.documents import joined
 from core_models.text.vocabulary import BOS, EOS
+from tests.kinds import sampled
 
 DEVICE = os.environ.get("NMT_TEST_DEVICE", "cpu")
 WORDS = 19
@@ -60,12 +60,7 @@ COMBINATIONS = [
     "em-routing+future-cost-1:capsules=16,encoder_layers=2,decoder_layers=2",
     "han-encoder+san:hierarchical_attention.context_sentences=2,selective_attention.context_sentences=2",
 ]
-EXHAUSTIVE = [name for number, name in enumerate(COMBINATIONS) if number % 4]
-SYSTEMS = [
-    *catalogue(),
-    *(name for name in COMBINATIONS if name not in EXHAUSTIVE),
-    *(pytest.param(name, marks=pytest.mark.exhaustive) for name in EXHAUSTIVE),
-]
+SYSTEMS = [*catalogue(), *sampled(COMBINATIONS)]
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
