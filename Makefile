@@ -1,4 +1,4 @@
-# `make app` opens the workbench; `make test` checks it, `make check` in a minute, `make test-all` to the last case. Both install what they need into .venv first.
+# `make app` opens the workbench; `make test` checks it, `make check` in a minute, `make test-all` with every case. Both install what they need into .venv first.
 PY   ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN  := $(VENV)/bin

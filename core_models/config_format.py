@@ -1,8 +1,8 @@
-"""Run configurations of earlier releases, read as what they meant when they were written.
+"""Configurations that earlier releases wrote, with the defaults of their time.
 
 A run keeps the options that were given, not the defaults. Where a default has changed since, a run of an older format
-gets the default that it was trained with, so that its weights stay in the system they were made for. Format 3 has other
-names for some settings; the former ones are read for good (`settings.Section`).
+gets the default that it was trained with, so that its weights stay in the system they were made for. Format 3 renamed
+some settings; `settings.Section` reads the earlier names.
 """
 
 from __future__ import annotations
