@@ -136,8 +136,8 @@ def calibration(
 ) -> pd.DataFrame:
     """Reliability table of predicted probabilities of PAST: the share of PAST cells by predicted probability.
 
-    Columns: bin, said (mean probability), share, low, high, n (cells); bins of equal width from 0 to 1, empty bins left
-    out. cell_table: sentence, past of each cell; probabilities [n], clipped to 0 to 1.
+    Columns: bin, predicted (mean probability), share, low, high, n (cells); bins of equal width from 0 to 1, empty bins
+    left out. cell_table: sentence, past of each cell; probabilities [n], clipped to 0 to 1.
     """
     values = np.clip(np.asarray(probabilities, dtype=np.float64), 0, 1)
     bin_numbers = np.minimum((values * bins).astype(int), bins - 1)
@@ -155,12 +155,12 @@ def calibration(
         rows.append(
             (int(bin_index) + 1, total[1, bin_index] / count, total[2, bin_index] / count, low, high, int(count))
         )
-    return pd.DataFrame(rows, columns=["bin", "said", "share", "low", "high", "n"])
+    return pd.DataFrame(rows, columns=["bin", "predicted", "share", "low", "high", "n"])
 
 
 def calibration_error(table: pd.DataFrame) -> float:
-    """Expected calibration error: the mean of |said - share| over bins of `calibration`, weighted by their cells."""
-    return float(((table["said"] - table["share"]).abs() * table["n"]).sum() / table["n"].sum())
+    """Expected calibration error: the mean of |predicted - share| over the bins of `calibration`, weighted by cells."""
+    return float(((table["predicted"] - table["share"]).abs() * table["n"]).sum() / table["n"].sum())
 
 
 def redundancy(

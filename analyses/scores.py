@@ -30,9 +30,9 @@ OPTIONAL = (meteor.NAME,)  # counted by libraries that need not be there
 
 @dataclass(frozen=True)
 class Preset:
-    """Metric settings. said: their description; bleu: options of BLEU only; lowercase: for every metric."""
+    """Metric settings. description: shown beside the choice; bleu: options of BLEU only; lowercase: of every metric."""
 
-    said: str
+    description: str
     bleu: Mapping[str, Any] = field(default_factory=dict)
     lowercase: bool = False
 

@@ -46,7 +46,7 @@ def describe(name: str) -> ModelConfig:
             model[name_today] = value
         else:
             for part in _takers(name, key, parts):
-                part.options[key.rpartition(".")[2]] = value
+                part.options[part.name_today(key.rpartition(".")[2])] = value
     for part in parts:
         options_of(part.kind, part.options)
     _check_preset(name, model)
@@ -67,6 +67,10 @@ class _Part(NamedTuple):
     def known(self) -> list[str]:
         """The names of the mechanism's options."""
         return list(MECHANISMS[self.kind].Options.model_fields)
+
+    def name_today(self, option: str) -> str:
+        """The name of an option that is given by this name or by a former one."""
+        return MECHANISMS[self.kind].Options.former_names.get(option, option)
 
 
 def _joined(name: str, systems: Sequence[str]) -> tuple[dict[str, Any], list[_Part]]:
@@ -110,7 +114,7 @@ def _takers(name: str, key: str, parts: Sequence[_Part]) -> list[_Part]:
     if key == "mechanisms":
         raise ConfigError(f"{name}: mechanisms come with systems; join some by +, as in pfrnn-loss+future-cost-2")
     kind, dot, option = key.rpartition(".")
-    takers = [part for part in parts if kind in ("", part.kind) and option in part.known]
+    takers = [part for part in parts if kind in ("", part.kind) and part.name_today(option) in part.known]
     if not takers:
         known = [
             f"{part.kind}.{known_option}" if dot else known_option for part in parts for known_option in part.known

@@ -113,7 +113,7 @@ class Translator:
             for rows, results in self._each("translating", read, config, search, round_rows):
                 for row, result in zip(rows, results, strict=True):
                     translations[row] = translation = self.wording.translation(read.pieces[row], result)
-                    read.found(row, translation.ids)
+                    read.add_output(row, translation.ids)
         whole = [translation for translation in translations if translation is not None]
         if trace:  # from the piece numbers of the search: the text might be segmented differently
             self._force_all(read, [translation.ids for translation in whole], whole, trace, config)
@@ -229,7 +229,7 @@ class Translator:
         read = self._read(sources, documents, contexts, context_outputs)
         if read.waits:
             for row, translation in enumerate(self.translate(sources, documents)):
-                read.found(row, translation.ids)
+                read.add_output(row, translation.ids)
         generator = torch.Generator(self.device).manual_seed(seed)
         drawn: list[list[Translation]] = [[] for _ in range(len(read))]
 
@@ -296,7 +296,7 @@ class Translator:
         """Force all targets; fill in missing translations, and attach the traces to all."""
         self._check_traceable(trace)
         for row, ids in enumerate(targets):
-            read.found(row, ids)
+            read.add_output(row, ids)
 
         def force(rows: list[int]) -> None:
             self._force_rows(rows, read, targets, into, trace, config)

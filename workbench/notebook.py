@@ -116,14 +116,17 @@ def figure(
     test: str = "test",
     sentence: int = 0,
     baseline: str | None = None,
-    among: Sequence[Run] = (),
+    palette_runs: Sequence[Run] = (),
     **options: Any,
 ) -> Shown:
     """Any figure that `workbench figure list` names, with the options that its `--option` takes. Raises RunError.
 
-    among: all selected runs, if more than these; a run has the same style in all figures of one selection.
+    palette_runs: all selected runs, if more than these; a run has the same style in all figures of one selection.
     """
-    return Shown(draw(name, Request(tuple(runs), test, sentence, baseline, options, tuple(among))))
+    if "among" in options:
+        warnings.warn("the argument among is called palette_runs now", DeprecationWarning, stacklevel=2)
+        palette_runs = options.pop("among")
+    return Shown(draw(name, Request(tuple(runs), test, sentence, baseline, options, tuple(palette_runs))))
 
 
 def scores(

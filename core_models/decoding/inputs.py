@@ -84,7 +84,7 @@ class EncodedInputs:
         """True if earlier sentences of a document must be translated before later ones."""
         return self.use.outputs and self.documents is not None
 
-    def found(self, row: int, ids: list[int]) -> None:
+    def add_output(self, row: int, ids: list[int]) -> None:
         """Store the translation of a row for the rows that read it as context."""
         self._translations[row] = ids
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
 from core_models.layers.deferred_linear import images
+from core_models.settings import Section
 from core_models.text.documents import ContextUse
 
 if TYPE_CHECKING:
@@ -217,10 +217,8 @@ class ContextStates(NamedTuple):
     outputs_mask: Tensor | None = None
 
 
-class Options(BaseModel):
+class Options(Section):
     """The options of a mechanism, validated: unknown keys are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Mechanism(nn.Module):
@@ -243,7 +241,7 @@ class Mechanism(nn.Module):
         super().__init__()
         self.options = options
 
-    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own_state: MechanismState) -> dict[str, Tensor]:
         """Called before the encoder: tensors [S, ...] computed from context or source words."""
         return {}
 
@@ -252,27 +250,27 @@ class Mechanism(nn.Module):
         """Linear maps of the attended context, applied together with the backbone's: `MechanismState.attended`."""
         return ()
 
-    def remember(self, states: ContextStates, own: MechanismState) -> dict[str, Tensor]:
+    def remember(self, states: ContextStates, own_state: MechanismState) -> dict[str, Tensor]:
         """Called before the encoder if `context.states`: tensors [S, ...] computed from states of context sentences."""
         return {}
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """Called after the encoder, once per sentence: tensors [S, ...] computed from the memory [S, I, d]."""
         return {}
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """The initial state, as if left by a position before the first, [S, 1, ...]."""
         return {}
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         """The pass at a hook point: x [S, N, ...] in, x out; position-wise, the same when forced and stepping."""
         return x
 
-    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
+    def predictions(self, view: View, own_state: MechanismState) -> list[Prediction]:
         """Predictions over the vocabulary: called in training, for traces, and always if the mechanism mixes."""
         return []
 
-    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, view: View, own_state: MechanismState, batch: Batch) -> dict[str, Tensor]:
         """Further loss terms: weighted sums per sentence [S], float32 or better."""
         return {}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class CapsuleRegularizationOptions(Options):
     capsules: int = Field(4, gt=0, description="m, as many as the query-guided network has")
     iterations: int = Field(4, gt=0, description="r")
-    correlation: Correlation = Field("pearson", description="or Eq. 7 as printed (E2)")
+    correlation: Correlation = Field("pearson", description="or Eq. 7 as published (E2)")
     reg_weight: float = Field(1.0, ge=0, description="of the correlation; the paper has none, so one (E9)")
     reg_norm: Literal["token", "sentence"] = Field(
         "token", description="Eq. 11 counts a sentence's correlation once for each of its target words, or once (E9)"
@@ -55,19 +55,19 @@ class CapsuleRegularization(Mechanism):
             for matrix in parameter.data:
                 nn.init.xavier_uniform_(matrix)
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if view.layer == 0:
-            own.notes["source"] = x
+            own_state.notes["source"] = x
         return x
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """The input of the encoder, used by the loss only."""
-        return {"source": own.notes["source"]} if self.hook_points else {}
+        return {"source": own_state.notes["source"]} if self.hook_points else {}
 
-    def _inputs(self, view: View, own: MechanismState, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _inputs(self, view: View, own_state: MechanismState, batch: Batch) -> tuple[Tensor, Tensor]:
         """Vectors of source [S, I, d] and target words [S, T, d]: the predicted words, or the inputs (E11)."""
         if self.hook_points:
-            return own.sentence["source"], view.embedded
+            return own_state.sentence["source"], view.embedded
         return self.embed["source"](batch.source), self.embed["target"](batch.target)
 
     def correlation(self, source: Tensor, target: Tensor, batch: Batch) -> Tensor:
@@ -80,8 +80,8 @@ class CapsuleRegularization(Mechanism):
         pairs = correlations(sources[:, :, None], targets[:, :, None], self.options.correlation)  # [S, m, 1, 1]
         return pairs[..., 0, 0].mean(1)
 
-    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, view: View, own_state: MechanismState, batch: Batch) -> dict[str, Tensor]:
         """Minus the correlation, times the number of target words under `reg_norm: token`."""
-        correlation = self.correlation(*self._inputs(view, own, batch), batch)
+        correlation = self.correlation(*self._inputs(view, own_state, batch), batch)
         n_words = batch.target_mask.sum(1) if self.options.reg_norm == "token" else batch.target_mask.any(1)
         return {"regularisation": -self.options.reg_weight * n_words.to(correlation.dtype) * correlation}

@@ -114,17 +114,17 @@ class Coverage(Mechanism):
         for linear in filter(None, (self.fertility, self.to_energy)):
             nn.init.xavier_uniform_(linear.weight)
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """Fertilities [S, I], or the annotations' part of the gated unit [S, I, 3 u]."""
         if self.cell is not None:
             return {"planned": self.cell.from_memory(memory)}
         if self.fertility is None:
             return {}
         fertility = self.options.most_words * torch.sigmoid(self.fertility(memory)[..., 0])
-        own.record("fertility", ("source",), fertility)
+        own_state.record("fertility", ("source",), fertility)
         return {"fertility": fertility}
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """Initial coverage cov_0 [S, 1, I] or [S, 1, I, u], nothing covered; for a mean also the step count."""
         if self.cell is not None:
             return {"coverage": memory.new_zeros(len(memory), 1, memory.shape[1], self.cell.units)}
@@ -133,26 +133,26 @@ class Coverage(Mechanism):
             return {"coverage": least, "steps": least.new_zeros(len(memory), 1, 1)}
         return {"coverage": least + 1 if self.options.form == "subtractive" else least}
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if hook_point is HookPoint.ENERGY:
-            coverage = own.before["coverage"].to(x.dtype)
+            coverage = own_state.before["coverage"].to(x.dtype)
             return x + self.to_energy(coverage if self.cell is not None else coverage[..., None])
         if hook_point is HookPoint.AFTER_ATTENTION:
             if self.options.form == "mean":
-                own.after["steps"] = own.before["steps"] + 1
-            own.after["coverage"] = self._covered(view, own)
+                own_state.after["steps"] = own_state.before["steps"] + 1
+            own_state.after["coverage"] = self._covered(view, own_state)
             return x
         axes = ("target", "source") if self.cell is None else ("target", "source", "unit")
-        own.record("coverage", axes, own.after["coverage"])
+        own_state.record("coverage", axes, own_state.after["coverage"])
         return x
 
-    def _covered(self, view: View, own: MechanismState) -> Tensor:
-        before = own.before["coverage"]
+    def _covered(self, view: View, own_state: MechanismState) -> Tensor:
+        before = own_state.before["coverage"]
         if self.cell is not None:
-            (state,) = own.linear([self.cell.from_state], view.previous)
-            return self.cell(before, view.weights, own.sentence["planned"], state)
-        step = own.after["steps"] if self.options.form == "mean" else None
-        return accumulated(before, view.weights, own.sentence.get("fertility"), self.options.form, step)
+            (state,) = own_state.linear([self.cell.from_state], view.previous)
+            return self.cell(before, view.weights, own_state.sentence["planned"], state)
+        step = own_state.after["steps"] if self.options.form == "mean" else None
+        return accumulated(before, view.weights, own_state.sentence.get("fertility"), self.options.form, step)
 
 
 def _energy(spec: BackboneSpec) -> int:

@@ -67,26 +67,26 @@ class OverStacks(Mechanism):
         self.widths = {"encoder": spec.widths["memory"], "decoder": spec.widths["stream"]}
         self.state_widths = {"encoder": spec.widths["memory"], "decoder": spec.widths["state"]}
 
-    def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """Tensors [S, ...] shared by all positions, from states [S, K, C, d] with their mask [S, K, C]."""
         raise NotImplementedError
 
-    def remember(self, states: ContextStates, own: MechanismState) -> dict[str, Tensor]:
+    def remember(self, states: ContextStates, own_state: MechanismState) -> dict[str, Tensor]:
         """The plan of each side; a plan read only by the encoder is not stored for the search."""
         stored: dict[str, Tensor] = {}
         states_of = {"encoder": (states.memory, states.mask), "decoder": (states.outputs, states.outputs_mask)}
         for side in self.sides:
             vectors, mask = states_of[side]
             if vectors is not None and mask is not None:
-                planned = self.plan(side, vectors, mask, own)
-                (own.notes if side == "encoder" else stored).update(
+                planned = self.plan(side, vectors, mask, own_state)
+                (own_state.notes if side == "encoder" else stored).update(
                     {f"{side}.{name}": planned[name] for name in planned}
                 )
         return stored
 
-    def plan_of(self, own: MechanismState, side: Side) -> dict[str, Tensor]:
+    def plan_of(self, own_state: MechanismState, side: Side) -> dict[str, Tensor]:
         """The tensors of a side's plan by name."""
-        tensors = own.notes if side == "encoder" else own.sentence
+        tensors = own_state.notes if side == "encoder" else own_state.sentence
         return {name.removeprefix(f"{side}."): tensors[name] for name in tensors if name.startswith(f"{side}.")}
 
 
@@ -112,17 +112,17 @@ class LayerShares:
     def __init__(self, name: str, axes: Sequence[str], layers: int) -> None:
         self.name, self.axes, self.layers = name, tuple(axes), layers
 
-    def is_recorded(self, own: MechanismState) -> bool:
-        return own.wants(self.name)
+    def is_recorded(self, own_state: MechanismState) -> bool:
+        return own_state.wants(self.name)
 
-    def add(self, own: MechanismState, layer: int, share: Tensor | None) -> None:
+    def add(self, own_state: MechanismState, layer: int, share: Tensor | None) -> None:
         """Add the weights [S, H, N, ...] of one layer."""
         if share is None:
             return
-        own.notes[f"{self.name}.{layer}"] = share
+        own_state.notes[f"{self.name}.{layer}"] = share
         if layer == self.layers - 1:
-            shares = [own.notes[f"{self.name}.{number}"] for number in range(self.layers)]
-            own.record(self.name, ("layer", "head", *self.axes), torch.stack(shares, dim=1))
+            shares = [own_state.notes[f"{self.name}.{number}"] for number in range(self.layers)]
+            own_state.record(self.name, ("layer", "head", *self.axes), torch.stack(shares, dim=1))
 
 
 def xavier(linear: nn.Linear) -> nn.Linear:

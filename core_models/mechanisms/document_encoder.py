@@ -83,7 +83,7 @@ class DocumentEncoder(Mechanism):
             for side in self.sides
         }
 
-    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own_state: MechanismState) -> dict[str, Tensor]:
         """The context's keys and values for every layer of a side, [S, layers, 2, H, n, e], and their mask."""
         if batch.context is None:
             raise ValueError("a batch for the document encoder has a context, of absent sentences if need be")
@@ -96,13 +96,13 @@ class DocumentEncoder(Mechanism):
         for side in self.sides:
             keys = [sublayer.attend.attention.keys_and_values(memory) for sublayer in self.sublayers[side]]
             # The search does not need what only the encoder reads.
-            (own.notes if side == "encoder" else stored)[f"{side}.keys"] = torch.stack(keys, dim=1)
+            (own_state.notes if side == "encoder" else stored)[f"{side}.keys"] = torch.stack(keys, dim=1)
         return stored
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
-        keys = (own.notes if view.side == "encoder" else own.sentence)[f"{view.side}.keys"]
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
+        keys = (own_state.notes if view.side == "encoder" else own_state.sentence)[f"{view.side}.keys"]
         shares = self.shares[view.side]
         sublayer = self.sublayers[view.side][view.layer]
-        x, share = sublayer(x, keys[:, view.layer], own.sentence["mask"], shares.is_recorded(own))
-        shares.add(own, view.layer, share)
+        x, share = sublayer(x, keys[:, view.layer], own_state.sentence["mask"], shares.is_recorded(own_state))
+        shares.add(own_state, view.layer, share)
         return x

@@ -31,7 +31,7 @@ class FutureCostOptions(Options):
     weight: float = Field(0.5, ge=0, description="lambda of Eq. 14")
     future_from: Literal[0, 1] = Field(0, description="first i whose F_i predicts y_{i+1}; Eq. 13 prints 1 (C3)")
     tied_head: bool = Field(True, description="share the output embedding with the future softmax (C5)")
-    main_tanh_head: bool = Field(False, description="Eq. 6 as printed: tanh(W_w H) before the main softmax (C5)")
+    main_tanh_head: bool = Field(False, description="Eq. 6 as published: tanh(W_w H) before the main softmax (C5)")
     first_symbol: Literal["eos", "bos"] = Field("eos", description='the embedding that stands for "</s>" in F_0 (C10)')
 
 
@@ -58,7 +58,7 @@ class FutureCost(Mechanism):
         for parameter in self.parameters():
             nn.init.xavier_uniform_(parameter)
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """State H_0: the masked mean of the source representation (C9), [S, 1, d]."""
         real = memory_mask[..., None].to(memory.dtype)
         mean = (memory * real).sum(1) / real.sum(1).clamp(min=1)
@@ -73,30 +73,30 @@ class FutureCost(Mechanism):
         candidate = torch.relu(word_candidate + self.from_reset(reset * state))
         return update * candidate + (1 - update) * state
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
-        own.notes["before"] = own.shift("state", view.state)  # H_{i-1}
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
+        own_state.notes["before"] = own_state.shift("state", view.state)  # H_{i-1}
         if self.gate is None:
             return self._main(x)  # Model I decodes as its baseline does (C6)
-        future = self._future(view, own)
+        future = self._future(view, own_state)
         gate = torch.sigmoid(self.gate(torch.cat([x, future], dim=-1)))
-        own.record("gate", ("target",), lambda: gate[..., 0])
+        own_state.record("gate", ("target",), lambda: gate[..., 0])
         return self._main(x + gate * future)
 
-    def _future(self, view: View, own: MechanismState) -> Tensor:
+    def _future(self, view: View, own_state: MechanismState) -> Tensor:
         """Future context F_{i-1} from the input word y_{i-1} and H_{i-1}; F_0 reads EOS for "</s>", or BOS (C10)."""
-        if "future" not in own.notes:
+        if "future" not in own_state.notes:
             words = view.words
             if self.options.first_symbol == "eos":
                 words = torch.where(words == BOS, EOS, words)
-            own.notes["future"] = self.cell(self.embed(words), own.notes["before"])
-        return own.notes["future"]
+            own_state.notes["future"] = self.cell(self.embed(words), own_state.notes["before"])
+        return own_state.notes["future"]
 
     def _main(self, x: Tensor) -> Tensor:
         return x if self.main_head is None else torch.tanh(self.main_head(x))
 
-    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
+    def predictions(self, view: View, own_state: MechanismState) -> list[Prediction]:
         """The prediction of y_i from F_{i-1}, aligned with the main prediction."""
-        future = self._future(view, own)
+        future = self._future(view, own_state)
         mask = None
         if self.options.future_from == 1:
             mask = torch.arange(future.shape[1], device=future.device).expand(future.shape[:2]) > 0

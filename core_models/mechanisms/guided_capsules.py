@@ -198,27 +198,27 @@ class GuidedCapsules(Mechanism):
             # Images of normed states start as long as a capsule, whose length is below one.
             nn.init.normal_(linear.weight, std=linear.weight.numel() ** -0.5)
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         return self.contents.plan(memory, memory_mask)
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if hook_point is HookPoint.OUTPUT:
-            own.notes["output"] = x
+            own_state.notes["output"] = x
             return x
-        past, future = self.contents(self.query_norm(view.guide), view.memory_mask, own)
-        own.notes["past"], own.notes["future"] = past, future
-        own.record(
+        past, future = self.contents(self.query_norm(view.guide), view.memory_mask, own_state)
+        own_state.notes["past"], own_state.notes["future"] = past, future
+        own_state.record(
             "content_lengths", ("target", "group"), lambda: torch.stack([past.norm(dim=-1), future.norm(dim=-1)], -1)
         )
         parts = torch.cat([view.guide, past.to(x.dtype), future.to(x.dtype)], dim=-1)
         return self.norm(x + self.drop(self.combine(parts)))
 
-    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
+    def predictions(self, view: View, own_state: MechanismState) -> list[Prediction]:
         """Predictions of the past and future bags of words at every position."""
         options = self.options
         tanh = options.bag_head == "tanh"
         bag = Bag(options.bag, options.bag_loss == "mean", options.bag_begins, options.bag_smoothing, tanh)
-        vectors_of = {side: head(own.notes[side].to(head.weight.dtype)) for side, head in self.bag_heads.items()}
+        vectors_of = {side: head(own_state.notes[side].to(head.weight.dtype)) for side, head in self.bag_heads.items()}
         return [
             Prediction(
                 f"{side}_bag",
@@ -230,25 +230,25 @@ class GuidedCapsules(Mechanism):
             for side, vectors in vectors_of.items()
         ]
 
-    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, view: View, own_state: MechanismState, batch: Batch) -> dict[str, Tensor]:
         """Squared distance of contents and mean states, averaged over positions."""
         options, terms = self.options, {}
         if not self.agree:
             return {}
-        states = self._targets(view, own)
+        states = self._targets(view, own_state)
         for side in SIDES:
             inclusive = side == "future" or options.bca_span == "inclusive"
             means = running_means(states, batch.target_mask, side, inclusive)
-            contents, agree = own.notes[side], self.agree[side]
+            contents, agree = own_state.notes[side], self.agree[side]
             mapped = (contents, agree(means)) if options.bca_direction == "to_contents" else (agree(contents), means)
             distance = content_agreement(*mapped, batch.target_mask, options.bca_reduce == "mean")
             terms[f"{side}_agreement"] = options.lambda_2 * distance
         return terms
 
-    def _targets(self, view: View, own: MechanismState) -> Tensor:
+    def _targets(self, view: View, own_state: MechanismState) -> Tensor:
         """The decoding states whose means the contents should agree with, [S, T, d]."""
         kind = self.options.bca_target
-        states = own.notes["output"] if kind == "output" else view.state if kind == "normed" else view.guide
+        states = own_state.notes["output"] if kind == "output" else view.state if kind == "normed" else view.guide
         return states.detach() if self.options.bca_detach_target else states
 
 

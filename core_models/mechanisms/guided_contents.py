@@ -44,12 +44,12 @@ class CapsuleContents(nn.Module):
         """Votes [S, I, J, D] of the memory [S, I, d]."""
         return self.vote(memory).unflatten(-1, (self.count, -1))
 
-    def gathered(self, routing: Routing, own: MechanismState) -> Contents:
+    def gathered(self, routing: Routing, own_state: MechanismState) -> Contents:
         """PAST and FUTURE of a routing, which is recorded in the trace."""
         capsules = routing.capsules
         axes = ("target", "iteration", "source", "capsule")
-        own.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
-        own.record(
+        own_state.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
+        own_state.record(
             "mass",
             ("target", "source", "group"),
             lambda: routing.history[-1].unflatten(-1, (-1, self.each)).sum(-1).expand(-1, capsules.shape[1], -1, -1),
@@ -65,10 +65,10 @@ class UniformContents(CapsuleContents):
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         return {"first": first_capsules(self.votes(memory).transpose(1, 2), mask)}
 
-    def forward(self, guide: Tensor, mask: Tensor, own: MechanismState) -> Contents:
-        first = own.sentence["first"]
+    def forward(self, guide: Tensor, mask: Tensor, own_state: MechanismState) -> Contents:
+        first = own_state.sentence["first"]
         assignments = first_assignments(mask, self.count, first.dtype)
-        return self.gathered(Routing(first[:, None].expand(-1, guide.shape[1], -1, -1), (assignments,)), own)
+        return self.gathered(Routing(first[:, None].expand(-1, guide.shape[1], -1, -1), (assignments,)), own_state)
 
 
 class GuidedContents(CapsuleContents):
@@ -93,10 +93,10 @@ class GuidedContents(CapsuleContents):
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         return plan(self.votes(memory), self.from_vote, self.from_capsule, mask)._asdict()
 
-    def forward(self, guide: Tensor, mask: Tensor, own: MechanismState) -> Contents:
-        planned = Plan(*(own.sentence[name] for name in Plan._fields))
+    def forward(self, guide: Tensor, mask: Tensor, own_state: MechanismState) -> Contents:
+        planned = Plan(*(own_state.sentence[name] for name in Plan._fields))
         routing = route(self.query(guide), planned, self.from_capsule, self.weight, mask, **self.how)
-        return self.gathered(routing, own)
+        return self.gathered(routing, own_state)
 
 
 class SimpleContents(nn.Module):
@@ -126,12 +126,12 @@ class SimpleContents(nn.Module):
         values = self.value(memory).unflatten(-1, (2, -1)).transpose(1, 2)
         return {"keys": self._in_sets(self.key(memory)), "values": values.contiguous()}  # [S, sets, I, a], [S, 2, I, G]
 
-    def forward(self, guide: Tensor, mask: Tensor, own: MechanismState) -> Contents:
-        query, keys = self._in_sets(self.query(guide)), own.sentence["keys"]
+    def forward(self, guide: Tensor, mask: Tensor, own_state: MechanismState) -> Contents:
+        query, keys = self._in_sets(self.query(guide)), own_state.sentence["keys"]
         groups = (-1, self.groups, -1, -1)
         energies = additive_energies(query.expand(groups), keys.expand(groups), self.weight)  # [S, groups, N, I]
-        contents, shares = self.gather(energies, own.sentence["values"], mask)
-        own.record("mass", ("target", "source", "group"), lambda: shares.permute(0, 2, 3, 1), self.sums_to_one)
+        contents, shares = self.gather(energies, own_state.sentence["values"], mask)
+        own_state.record("mass", ("target", "source", "group"), lambda: shares.permute(0, 2, 3, 1), self.sums_to_one)
         return Contents(*contents.unbind(1))
 
     def _in_sets(self, projected: Tensor) -> Tensor:

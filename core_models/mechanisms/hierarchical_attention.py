@@ -105,29 +105,31 @@ class HierarchicalAttention(OverStacks):
             {side: nn.Identity() if spec.final_norm else nn.LayerNorm(width[side]) for side in self.sides}
         )
 
-    def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """Keys and values of the states, [S, K, 2, H, C, e], and the mask [S, K, C]."""
         return {"keys": self.look[side].keys_and_values(states), "mask": mask}
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         side: Side = view.side
-        plan = self.plan_of(own, side)
+        plan = self.plan_of(own_state, side)
         mask = plan["mask"]
         names = [f"{side}.{name}" for name in ("word_attention", "sentence_attention", "attention")]
-        attended = self.look[side](x, plan["keys"], mask, any(map(own.wants, names)))
-        self._record(attended, own, side, mask)
+        attended = self.look[side](x, plan["keys"], mask, any(map(own_state.wants, names)))
+        self._record(attended, own_state, side, mask)
         share = torch.sigmoid(self.gate[side](torch.cat([x, attended.context], dim=-1)))
-        own.record(f"{side}.gate", (POSITIONS[side],), lambda: (share * mask.any((1, 2))[:, None, None]).mean(-1))
+        own_state.record(f"{side}.gate", (POSITIONS[side],), lambda: (share * mask.any((1, 2))[:, None, None]).mean(-1))
         mixed = self.after[side]((1 - share) * x + share * attended.context)
         return only_where(mask.any((1, 2)), mixed, x)
 
-    def _record(self, attended: Attended, own: MechanismState, side: Side, mask: Tensor) -> None:
+    def _record(self, attended: Attended, own_state: MechanismState, side: Side, mask: Tensor) -> None:
         """Record the weights of words within their sentence, of sentences, and their product, by head."""
         words, sentences = attended.words, attended.sentences
         if words is None or sentences is None:
             return
         position, axis = POSITIONS[side], CONTEXT_AXIS[side]
         order = WordOrder.of(mask)
-        own.record(f"{side}.word_attention", ("head", position, axis), lambda: by_word(order, words))
-        own.record(f"{side}.sentence_attention", ("head", position, "distance"), sentences)
-        own.record(f"{side}.attention", ("head", position, axis), lambda: by_word(order, words * sentences[..., None]))
+        own_state.record(f"{side}.word_attention", ("head", position, axis), lambda: by_word(order, words))
+        own_state.record(f"{side}.sentence_attention", ("head", position, "distance"), sentences)
+        own_state.record(
+            f"{side}.attention", ("head", position, axis), lambda: by_word(order, words * sentences[..., None])
+        )

@@ -7,7 +7,7 @@ weights that a network predicts from them (Eq. 4). Positions are independent, so
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -19,11 +19,13 @@ from core_models.settings import ConfigError
 
 
 class AggregationOptions(Options):
+    former_names: ClassVar = {"normalise": "normalize"}
+
     side: Sides = "both"
     include_embedding: bool = Field(
         False, description="H^0 is aggregated too; the paper shows six inputs of six layers"
     )
-    normalise: bool = Field(True, description="a layer norm after it, where the stack has none (post-norm)")
+    normalize: bool = Field(True, description="a layer norm after it, where the stack has none (post-norm)")
     residual: bool = Field(False, description="add the last layer: gentler where a trained model is begun from")
 
 
@@ -42,7 +44,7 @@ class Aggregation(Mechanism):
         self.width = spec.widths["stream"]
         counts = {side: spec.layers[side] + options.include_embedding for side in self.sides}
         self.combine = nn.ModuleDict({side: self.combination(counts[side], self.width) for side in self.sides})
-        needs_norm = options.normalise and not spec.final_norm
+        needs_norm = options.normalize and not spec.final_norm
         self.norm = nn.ModuleDict(
             {side: nn.LayerNorm(self.width) if needs_norm else nn.Identity() for side in self.sides}
         )
@@ -51,12 +53,12 @@ class Aggregation(Mechanism):
         """A module from [S, N, layers, d] to [S, N, d]."""
         raise NotImplementedError
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         layers = view.layers if self.options.include_embedding else view.layers[1:]
-        combined = self.combined(view.side, torch.stack(layers, dim=-2), own)
+        combined = self.combined(view.side, torch.stack(layers, dim=-2), own_state)
         return self.norm[view.side](x + combined if self.options.residual else combined)
 
-    def combined(self, side: Side, layers: Tensor, own: MechanismState) -> Tensor:
+    def combined(self, side: Side, layers: Tensor, own_state: MechanismState) -> Tensor:
         return self.combine[side](layers)
 
 
@@ -105,9 +107,9 @@ class LinearCombination(Aggregation):
     def combination(self, layers: int, width: int) -> nn.Module:
         return WeightedSum(layers, width, self.options.form != "vector_top")
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if hook_point in STACK_OUTPUT.values():
-            return super().at(hook_point, x, view, own)
+            return super().at(hook_point, x, view, own_state)
         return self.inputs[view.side][view.layer](torch.stack(view.layers, dim=-2))
 
 

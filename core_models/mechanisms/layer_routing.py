@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -27,6 +27,8 @@ LEAST_ACTIVE = 1e-6  # lower bound of an input activation without sigmoid
 
 
 class RoutingOptions(AggregationOptions):
+    former_names: ClassVar = {**AggregationOptions.former_names, "normalise_mass": "normalize_mass"}
+
     capsules: int | None = Field(None, gt=0, description="N; it must divide d. As in the paper, d capsules of width 1")
     iterations: int = Field(3, gt=0)
     inputs: Literal["all", "own"] = Field("all", description="F_l of all layers, or of its own (Table 3)")
@@ -34,7 +36,7 @@ class RoutingOptions(AggregationOptions):
     votes: Literal["per_capsule", "concatenated"] = Field(
         "per_capsule", description="from its own F_l, or from all of them: the size that Table 1 prints"
     )
-    normalise_mass: bool = Field(False, description="times N / L, so that many capsules do not make it vanish")
+    normalize_mass: bool = Field(False, description="times N / L, so that many capsules do not make it vanish")
     detach: bool = Field(False, description="gradients go through the last iteration only")
     scale: Literal["unit", "none"] = Field(
         "unit",
@@ -88,11 +90,11 @@ class LayerRouting(Aggregation):
     def combination(self, layers: int, width: int) -> nn.Module:
         return CapsuleVotes(layers, width, self.options)
 
-    def combined(self, side: Side, layers: Tensor, own: MechanismState) -> Tensor:
+    def combined(self, side: Side, layers: Tensor, own_state: MechanismState) -> Tensor:
         features, votes = self.combine[side](layers)
-        own.record(f"{side}.votes", (POSITIONS[side], "layer", "capsule", "width"), votes)
-        inputs = (votes, *self.activations_of(side, features, own))
-        self._trace(side, inputs, own)
+        own_state.record(f"{side}.votes", (POSITIONS[side], "layer", "capsule", "width"), votes)
+        inputs = (votes, *self.activations_of(side, features, own_state))
+        self._trace(side, inputs, own_state)
         capsules = in_pieces(self._capsules, [tensor.flatten(0, 1) for tensor in inputs], self.betas(side))
         scaled = unit_scale(capsules) if self.options.scale == "unit" else capsules
         return scaled.view_as(layers[..., 0, :]).to(layers.dtype)
@@ -100,15 +102,15 @@ class LayerRouting(Aggregation):
     def _capsules(self, *inputs: Tensor) -> Tensor:
         return self.route(*inputs).capsules.flatten(-2)
 
-    def _trace(self, side: Side, inputs: Sequence[Tensor], own: MechanismState) -> None:
+    def _trace(self, side: Side, inputs: Sequence[Tensor], own_state: MechanismState) -> None:
         """Repeat the routing unchunked if a trace records it."""
         route = cache(lambda: self.route(*inputs, *self.betas(side)))
         axes = (POSITIONS[side], "iteration", "layer", "capsule")
-        own.record(f"{side}.assignments", axes, lambda: route().assignments.movedim(0, 2), sums_to_one="capsule")
+        own_state.record(f"{side}.assignments", axes, lambda: route().assignments.movedim(0, 2), sums_to_one="capsule")
         if len(inputs) > 1:
-            own.record(f"{side}.activations", (POSITIONS[side], "capsule"), lambda: route().activations)
+            own_state.record(f"{side}.activations", (POSITIONS[side], "capsule"), lambda: route().activations)
 
-    def activations_of(self, side: Side, features: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
+    def activations_of(self, side: Side, features: Tensor, own_state: MechanismState) -> tuple[Tensor, ...]:
         """Further inputs of the routing at each position, such as activations."""
         return ()
 
@@ -138,13 +140,15 @@ class DynamicRouting(LayerRouting):
         return dynamic_routing(
             votes,
             options.iterations,
-            normalise_mass=options.normalise_mass,
+            normalize_mass=options.normalize_mass,
             detach=options.detach,
             squash_by=options.squash,
         )
 
 
 class EMRoutingOptions(RoutingOptions):
+    former_names: ClassVar = {**RoutingOptions.former_names, "renormalise": "renormalize"}
+
     input_activation: Literal["sigmoid", "none"] = Field(
         "sigmoid",
         description="Eq. 10 prints none, but speaks of a probability; without it, what is below 1e-6 counts as that",
@@ -154,7 +158,7 @@ class EMRoutingOptions(RoutingOptions):
     variance_floor: float = Field(
         0.01, gt=0, description="votes of few layers often nearly agree: at 1e-6 their gradients keep it from training"
     )
-    renormalise: bool = Field(False, description="as released codes of others do: input activations lose their effect")
+    renormalize: bool = Field(False, description="as released codes of others do: input activations lose their effect")
     width_reduction: Reduction = Field(
         "sum",
         description="of cost and log-density over a capsule's D numbers: sum as in Eq. 14 to 16, or mean, which trains "
@@ -195,13 +199,13 @@ class EMRouting(LayerRouting):
                 stacklevel=2,
             )
 
-    def activations_of(self, side: Side, features: Tensor, own: MechanismState) -> tuple[Tensor, ...]:
+    def activations_of(self, side: Side, features: Tensor, own_state: MechanismState) -> tuple[Tensor, ...]:
         """Activations of the layers, [S, N, L]."""
         inputs = self.heard[side](features) if side in self.heard else features
         logits = (inputs * self.active[side]).sum(-1)
         sigmoid = self.options.input_activation == "sigmoid"
         activations = torch.sigmoid(logits) if sigmoid else logits.clamp(min=LEAST_ACTIVE)
-        own.record(f"{side}.inputs_active", (POSITIONS[side], "layer"), activations)
+        own_state.record(f"{side}.inputs_active", (POSITIONS[side], "layer"), activations)
         return (activations,)
 
     def betas(self, side: Side) -> tuple[Tensor, ...]:
@@ -218,8 +222,8 @@ class EMRouting(LayerRouting):
             iterations=options.iterations,
             inverse_temperature=temperature,
             variance_floor=options.variance_floor,
-            normalise_mass=options.normalise_mass,
-            renormalise=options.renormalise,
+            normalize_mass=options.normalize_mass,
+            renormalize=options.renormalize,
             detach=options.detach,
             width_reduction=options.width_reduction,
         )

@@ -140,7 +140,7 @@ class PastFutureLayers(Mechanism):
     def attended_maps(self) -> Sequence[nn.Linear]:
         return [linear for unit in self.units.values() for linear in unit.from_context]
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """Initial states s^P_0 = 0 and s^F_0, the backbone's summary of the source: [S, 1, d] each."""
         zero = memory.new_zeros(len(memory), 1, self.width)
         first = dict.fromkeys(self.sides, zero)
@@ -148,31 +148,31 @@ class PastFutureLayers(Mechanism):
             first["future"] = self.summary(memory, memory_mask)[:, None]
         return first
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if hook_point is HookPoint.BEFORE_ATTENTION:
             assert self.meet is not None
-            (entered,) = own.linear([self.meet.from_input], self._both(own.before))
-            (recurrent,) = own.linear([self.meet.from_state], x)
+            (entered,) = own_state.linear([self.meet.from_input], self._both(own_state.before))
+            (recurrent,) = own_state.linear([self.meet.from_state], x)
             return self.meet.combine(entered, recurrent, x)
         if hook_point is HookPoint.ENERGY:
-            terms = [own.linear([self.to_energy[side]], own.before[side])[0] for side in self.sides]
+            terms = [own_state.linear([self.to_energy[side]], own_state.before[side])[0] for side in self.sides]
             return x + sum(terms)[:, :, None]  # type: ignore[index]
         if hook_point is HookPoint.TRANSITION:
-            self._advance(own)
-            return x if self.to_gates is None else x + own.linear([self.to_gates], self._both(own.after))[0]
-        record_contents(self, view, own)
-        return x + self.to_readout(self._both(own.after))
+            self._advance(own_state)
+            return x if self.to_gates is None else x + own_state.linear([self.to_gates], self._both(own_state.after))[0]
+        record_contents(self, view, own_state)
+        return x + self.to_readout(self._both(own_state.after))
 
     def _both(self, states: Mapping[str, Tensor]) -> Tensor:
         """Concatenate the states [s^P; s^F] of the configured layers."""
         return torch.cat([states[side] for side in self.sides], dim=-1)
 
-    def _advance(self, own: MechanismState) -> None:
+    def _advance(self, own_state: MechanismState) -> None:
         """Update the states of all layers by the attended context."""
-        for side, context in self.by_side(own.attended).items():
-            unit, state = self.units[side], own.before[side]
-            recurrent = own.linear(unit.from_state, state)
-            own.after[side] = unit.combine(context, recurrent, state, own.linear)
+        for side, context in self.by_side(own_state.attended).items():
+            unit, state = self.units[side], own_state.before[side]
+            recurrent = own_state.linear(unit.from_state, state)
+            own_state.after[side] = unit.combine(context, recurrent, state, own_state.linear)
 
     def by_side(self, attended: Sequence[Tensor]) -> dict[str, Sequence[Tensor]]:
         """The images of the attended context under the maps of each layer's unit."""
@@ -182,12 +182,12 @@ class PastFutureLayers(Mechanism):
             images_of[side], remaining = remaining[:count], remaining[count:]
         return images_of
 
-    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
+    def predictions(self, view: View, own_state: MechanismState) -> list[Prediction]:
         """Predictions of the word from the change of each layer's state (section 4.4)."""
         return [
             Prediction(
                 side,
-                head(*self.change_of(side, own)),
+                head(*self.change_of(side, own_state)),
                 matrix=head.matrix,
                 bias=head.bias,
                 weight=self.options.weight * self.main_weight,
@@ -196,12 +196,12 @@ class PastFutureLayers(Mechanism):
             for side, head in self.heads.items()
         ]
 
-    def change_of(self, side: str, own: MechanismState) -> tuple[Tensor, Tensor]:
+    def change_of(self, side: str, own_state: MechanismState) -> tuple[Tensor, Tensor]:
         """The two states of a layer whose difference (first minus second) should be the word's content.
 
         s^F_{t-1} and s^F_t, or s^P_t and s^P_{t-1}.
         """
-        before, after = own.before[side], own.after[side]
+        before, after = own_state.before[side], own_state.after[side]
         return (after, before) if side == "past" else (before, after)
 
     def begin_from(self, spec: BackboneSpec, fresh: Collection[str]) -> None:
@@ -216,7 +216,7 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
     return linear
 
 
-def record_contents(layers: PastFutureLayers, view: View, own: MechanismState) -> None:
+def record_contents(layers: PastFutureLayers, view: View, own_state: MechanismState) -> None:
     """Record measures of each layer at READOUT of a forced pass.
 
     SIDE.state: s_t; SIDE.norm: |s_t|; SIDE.change: |s_t - s_{t-1}|; SIDE.update_gate: the mean share of the state that
@@ -227,42 +227,42 @@ def record_contents(layers: PastFutureLayers, view: View, own: MechanismState) -
     """
     axes = ("target",)
     for side in layers.sides:
-        own.record(f"{side}.state", ("target", "unit"), own.after[side])
+        own_state.record(f"{side}.state", ("target", "unit"), own_state.after[side])
         measured = {"norm": _norm, "change": _change, "update_gate": _gate, "cosine_context": _with_context}
         if side in layers.heads:
             measured["cosine_word"] = _with_word
         for name, measure in measured.items():
-            own.record(f"{side}.{name}", axes, partial(measure, layers, side, view, own))
+            own_state.record(f"{side}.{name}", axes, partial(measure, layers, side, view, own_state))
     if len(layers.sides) == 2 and layers.reads_summary:
-        own.record("whole.cosine", axes, lambda: cosine_similarity(*_wholes(layers, view, own), dim=-1))
-        own.record("whole.distance", axes, lambda: _distance(*_wholes(layers, view, own)))
+        own_state.record("whole.cosine", axes, lambda: cosine_similarity(*_wholes(layers, view, own_state), dim=-1))
+        own_state.record("whole.distance", axes, lambda: _distance(*_wholes(layers, view, own_state)))
 
 
-def _norm(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
-    return own.after[side].norm(dim=-1)
+def _norm(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
+    return own_state.after[side].norm(dim=-1)
 
 
-def _change(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
-    return (own.after[side] - own.before[side]).norm(dim=-1)
+def _change(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
+    return (own_state.after[side] - own_state.before[side]).norm(dim=-1)
 
 
 def _context(layers: PastFutureLayers, side: str, view: View) -> tuple[Tensor, ...]:
     return images(layers.units[side].from_context, view.context)
 
 
-def _gate(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
+def _gate(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
     unit = layers.units[side]
-    recurrent = images(unit.from_state, own.before[side])
+    recurrent = images(unit.from_state, own_state.before[side])
     return unit.gated(_context(layers, side, view), recurrent, images)[0].mean(-1)
 
 
-def _with_context(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
-    minuend, subtrahend = layers.change_of(side, own)
+def _with_context(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
+    minuend, subtrahend = layers.change_of(side, own_state)
     read = layers.units[side].content(_context(layers, side, view))
     return cosine_similarity(minuend - subtrahend, read, dim=-1)
 
 
-def _with_word(layers: PastFutureLayers, side: str, view: View, own: MechanismState) -> Tensor:
+def _with_word(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
     """Cosine of the predicting vector with the correct word at t, which is the input at t + 1, and EOS at the end."""
     last = torch.full_like(view.words[:, :1], EOS)
     following = torch.cat([view.words[:, 1:], last], dim=1)
@@ -270,12 +270,12 @@ def _with_word(layers: PastFutureLayers, side: str, view: View, own: MechanismSt
     words = torch.where(real, following, EOS)
     head = layers.heads[side]
     embedded = layers.embed(words) if head.matrix is None else head.matrix[words]
-    return cosine_similarity(head(*layers.change_of(side, own)), embedded, dim=-1)
+    return cosine_similarity(head(*layers.change_of(side, own_state)), embedded, dim=-1)
 
 
-def _wholes(layers: PastFutureLayers, view: View, own: MechanismState) -> tuple[Tensor, Tensor]:
+def _wholes(layers: PastFutureLayers, view: View, own_state: MechanismState) -> tuple[Tensor, Tensor]:
     """The sum s^P_t + s^F_t [S, T, d] and the initial summary of the source [S, 1, d]."""
-    return own.after["past"] + own.after["future"], layers.summary(view.memory, view.memory_mask)[:, None]
+    return own_state.after["past"] + own_state.after["future"], layers.summary(view.memory, view.memory_mask)[:, None]
 
 
 def _distance(sums: Tensor, whole: Tensor) -> Tensor:

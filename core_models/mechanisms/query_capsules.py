@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class QueryCapsulesOptions(ContextOptions):
     capsules: int = Field(4, gt=0, description="m")
     iterations: int = Field(4, gt=0, description="r; the first one's couplings are uniform")
-    correlation: Correlation = Field("pearson", description="or Eq. 7 as printed, which is none (E2)")
+    correlation: Correlation = Field("pearson", description="or Eq. 7 as published, which is none (E2)")
     transforms: Literal["shared", "per_distance"] = Field("shared", description="W_j, or W_kj of each distance (E3)")
     grouping: Literal["joint", "per_sentence"] = Field(
         "joint", description="all context words together make m capsules, or each sentence's make m (E6)"
@@ -83,7 +83,7 @@ class QueryCapsules(Mechanism):
         self.drop = Dropout(spec.dropout)
         self.shares = LayerShares("attention", ("source", "capsule"), spec.layers["encoder"])
 
-    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own_state: MechanismState) -> dict[str, Tensor]:
         """Compute the capsules, which only the encoder reads."""
         context = batch.context
         if context is None:
@@ -101,9 +101,9 @@ class QueryCapsules(Mechanism):
             each = (routed, query.repeat_interleave(reach, 0), context.mask.flatten(0, 1))
             routing = self._route(*each, number.flatten(0, 1))
             capsules, real = routing.capsules.unflatten(0, (-1, reach)).flatten(1, 2), context.present
-        own.notes["capsules"] = capsules
-        own.notes["real"] = real.repeat_interleave(self.options.capsules, 1)  # [S, m] or [S, K m]
-        self._record(own, order, reach, routing, routed)
+        own_state.notes["capsules"] = capsules
+        own_state.notes["real"] = real.repeat_interleave(self.options.capsules, 1)  # [S, m] or [S, K m]
+        self._record(own_state, order, reach, routing, routed)
         return {}
 
     def _inputs(self, context: Context) -> Tensor:
@@ -134,7 +134,9 @@ class QueryCapsules(Mechanism):
             detach=options.detach,
         )
 
-    def _record(self, own: MechanismState, order: WordOrder, reach: int, routing: QueryRouting, words: Tensor) -> None:
+    def _record(
+        self, own_state: MechanismState, order: WordOrder, reach: int, routing: QueryRouting, words: Tensor
+    ) -> None:
         """Record couplings, correlations and their sum by context word and iteration, and the change of the queries.
 
         Both kinds of correlation with these queries are recorded, whichever is used for routing (E2).
@@ -148,15 +150,15 @@ class QueryCapsules(Mechanism):
             return order.gather(values.unflatten(1, (-1, reach)).movedim(0, 3)).movedim(2, 1)
 
         axes = ("iteration", "context", "capsule")
-        own.record("couplings", axes, lambda: by_word(routing.assignments), "capsule")
-        own.record("correlations", axes, lambda: by_word(routing.correlations))
-        own.record("weights", axes, lambda: by_word(routing.assignments + routing.correlations))
+        own_state.record("couplings", axes, lambda: by_word(routing.assignments), "capsule")
+        own_state.record("correlations", axes, lambda: by_word(routing.correlations))
+        own_state.record("weights", axes, lambda: by_word(routing.assignments + routing.correlations))
 
         def of_kind(kind: Correlation) -> Tensor:
             return by_word(torch.tanh(correlations(words[None], routing.queries[:-1], kind)))
 
         for kind in get_args(Correlation):
-            own.record(kind, axes, partial(of_kind, kind))
+            own_state.record(kind, axes, partial(of_kind, kind))
 
         def by_capsule(values: Tensor) -> Tensor:
             """Reorder [iterations, S or S K, m] to [S, iterations, m or K m]."""
@@ -164,14 +166,14 @@ class QueryCapsules(Mechanism):
 
         turned = nn.functional.cosine_similarity
         first, later = routing.queries[:1], routing.queries[1:]
-        own.record("query_cosine", ("iteration", "capsule"), lambda: by_capsule(turned(later, first, dim=-1)))
-        own.record("lengths", ("capsule",), lambda: own.notes["capsules"].norm(dim=-1))
+        own_state.record("query_cosine", ("iteration", "capsule"), lambda: by_capsule(turned(later, first, dim=-1)))
+        own_state.record("lengths", ("capsule",), lambda: own_state.notes["capsules"].norm(dim=-1))
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
-        sublayer, capsules, real = self.sublayers[view.layer], own.notes["capsules"], own.notes["real"]
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
+        sublayer, capsules, real = self.sublayers[view.layer], own_state.notes["capsules"], own_state.notes["real"]
         if self.options.scale == "unit":
             capsules = capsules * capsules.shape[-1] ** 0.5  # the lengths keep their ratios
         keys = sublayer.attention.keys_and_values(capsules.to(x.dtype))
-        change, share = sublayer(x, keys, real, self.shares.is_recorded(own))
-        self.shares.add(own, view.layer, share)
+        change, share = sublayer(x, keys, real, self.shares.is_recorded(own_state))
+        self.shares.add(own_state, view.layer, share)
         return only_where(real.any(1), self.after[view.layer](x + self.drop(change)), x)

@@ -136,34 +136,34 @@ class SelectiveAttention(OverStacks):
             {side: SelectiveLook(spec, self.widths[side], self.state_widths[side], options) for side in self.sides}
         )
 
-    def read(self, batch: Batch, own: MechanismState) -> dict[str, Tensor]:
+    def read(self, batch: Batch, own_state: MechanismState) -> dict[str, Tensor]:
         """Mark the words that are not </s>; only these are attended to."""
         context = batch.context
         if context is None:
             raise ValueError("a batch for selective attention has a context, of absent sentences if need be")
-        own.notes["encoder.are_words"] = context.words != EOS
+        own_state.notes["encoder.are_words"] = context.words != EOS
         if context.outputs is not None:
-            own.notes["decoder.are_words"] = context.outputs != EOS
+            own_state.notes["decoder.are_words"] = context.outputs != EOS
         return {}
 
-    def plan(self, side: Side, states: Tensor, mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def plan(self, side: Side, states: Tensor, mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """The `Plan` of the words without </s>, and the mask [S, K, C] with </s>, which gives the order in a trace."""
-        plan = self.look[side].plan(states, mask & own.notes[f"{side}.are_words"])
+        plan = self.look[side].plan(states, mask & own_state.notes[f"{side}.are_words"])
         return {**plan._asdict(), "order": mask}
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         side, look = view.side, self.look[view.side]
-        tensors = self.plan_of(own, side)
+        tensors = self.plan_of(own_state, side)
         plan = Plan(*(tensors[name] for name in Plan._fields))
         context, sentence_shares, shares = look(x, plan)
         gate = look.gate(x, context)
         real = plan.mask.any(1).any(1)
         position, axis = POSITIONS[side], CONTEXT_AXIS[side]
-        own.record(f"{side}.sentence_attention", ("head", position, "distance"), sentence_shares)
-        own.record(
+        own_state.record(f"{side}.sentence_attention", ("head", position, "distance"), sentence_shares)
+        own_state.record(
             f"{side}.attention",
             ("head", position, axis),
             lambda: by_word(WordOrder.of(tensors["order"], self.context.after), shares),
         )
-        own.record(f"{side}.gate", (position,), lambda: ((1 - gate) * real[:, None, None]).mean(-1))
+        own_state.record(f"{side}.gate", (position,), lambda: ((1 - gate) * real[:, None, None]).mean(-1))
         return only_where(real, gate * x + (1 - gate) * context, x)

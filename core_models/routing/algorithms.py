@@ -77,7 +77,7 @@ def dynamic_routing(
     votes: Tensor,
     iterations: int = 3,
     mask: Tensor | None = None,
-    normalise_mass: bool = False,
+    normalize_mass: bool = False,
     detach: bool = False,
     squash_by: Squash = "sabour",
 ) -> Routing:
@@ -85,7 +85,7 @@ def dynamic_routing(
 
     votes [..., L, N, D]; mask [..., L], False for padding, which sends nothing. The first of `iterations` is uniform,
     the others update. The paper's "cosine" is the scalar product of a squashed and an unsquashed vector.
-    normalise_mass: multiply the input of each output by N / L. Otherwise its length is about L / N, and a squashed
+    normalize_mass: multiply the input of each output by N / L. Otherwise its length is about L / N, and a squashed
     vector's about that squared: for many outputs almost zero, with almost no gradient. detach: gradients pass through
     the last iteration only; results of earlier iterations are constants. squash_by: `squash`, or `squash_unit_slope`.
     """
@@ -93,7 +93,7 @@ def dynamic_routing(
     squashed = SQUASHES[squash_by]
     real = None if mask is None else mask[..., None].to(votes.dtype)
     sent = votes if real is None else votes * real[..., None]
-    if normalise_mass:
+    if normalize_mass:
         sent = sent * (votes.shape[-2] / votes.shape[-3])
     uniform = votes.new_full((1, 1), 1 / votes.shape[-2]).expand(votes.shape[-3:-1])
     history = [uniform if real is None else uniform * real]
@@ -119,16 +119,16 @@ def em_routing(
     iterations: int = 3,
     inverse_temperature: float | Sequence[float] = 1.0,
     variance_floor: float = 1e-6,
-    normalise_mass: bool = False,
-    renormalise: bool = False,
+    normalize_mass: bool = False,
+    renormalize: bool = False,
     detach: bool = False,
     width_reduction: Reduction = "sum",
 ) -> Routing:
     """EM routing: every output capsule is a Gaussian fitted to its votes (Dou 2019, Eq. 10 to 16; Hinton 2018).
 
     votes [..., L, N, D], activations [..., L] above 0, beta_a and beta_u [N]. inverse_temperature: a number, or one per
-    iteration. normalise_mass: multiply the mass of each output by N / L, so that it does not vanish for many outputs.
-    renormalise: divide the weighted assignments by their sum over outputs, as code released by others does; then the
+    iteration. normalize_mass: multiply the mass of each output by N / L, so that it does not vanish for many outputs.
+    renormalize: divide the weighted assignments by their sum over outputs, as code released by others does; then the
     input activations have no effect. detach: as in `dynamic_routing`. width_reduction: the cost and the log-density are
     sums over a capsule's D numbers (Eq. 14 to 16), or means. Sums grow with D, so that wide capsules are all or nothing
     from the start; for D = 1 both are equal. Output capsules are activation times mean.
@@ -145,14 +145,14 @@ def em_routing(
     assigned, logs = uniform, uniform.log()
     active = activations.clamp(min=torch.finfo(votes.dtype).tiny).log()[..., None]
     for number, temperature in enumerate(temperatures):
-        weights = (logs if renormalise else logs + active).expand(*active.shape[:-1], logs.shape[-1])
-        sent = assigned if renormalise else assigned * activations[..., None]
+        weights = (logs if renormalize else logs + active).expand(*active.shape[:-1], logs.shape[-1])
+        sent = assigned if renormalize else assigned * activations[..., None]
         mass = sent.expand(weights.shape).sum(-2)  # [..., N]
         shares = torch.softmax(weights, dim=-2)
         mean = _weighted(shares, votes)  # [..., N, D]
         distance = (votes - mean[..., None, :, :]).square()
         variance = _weighted(shares, distance) + variance_floor
-        scale = mass * (outputs / inputs) if normalise_mass else mass
+        scale = mass * (outputs / inputs) if normalize_mass else mass
         spread = 0.5 * over_width(variance.log())  # [..., N]
         constant = (width if width_reduction == "sum" else 1) * (1 + math.log(2 * math.pi)) / 2
         logit = temperature * (beta_a - beta_u * scale - scale * (spread + constant))

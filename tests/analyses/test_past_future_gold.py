@@ -127,7 +127,7 @@ def test_calibration_by_hand():
     table = pd.DataFrame({"sentence": [0, 0, 1, 1, 1], "past": [True, False, True, True, True]})
     found = truth.calibration(table, np.array([0.1, 0.3, 0.8, 1.0, 1.7]), bins=2, samples=50)
     assert found.n.tolist() == [2, 3]
-    assert found.said.tolist() == pytest.approx([0.2, (0.8 + 1 + 1) / 3])  # above 1 is 1
+    assert found.predicted.tolist() == pytest.approx([0.2, (0.8 + 1 + 1) / 3])  # above 1 is 1
     assert found.share.tolist() == [0.5, 1.0]
     assert truth.calibration_error(found) == pytest.approx((2 * 0.3 + 3 * (1 - 2.8 / 3)) / 5)
 
@@ -138,7 +138,7 @@ def test_who_says_how_often_is_calibrated():
     table = pd.DataFrame({"sentence": np.arange(20_000) // 20, "past": drawn.random(20_000) < said})
     honest = truth.calibration(table, said, samples=200)
     assert truth.calibration_error(honest) < 0.02
-    assert ((honest.low < honest.said) & (honest.said < honest.high)).mean() >= 0.8
+    assert ((honest.low < honest.predicted) & (honest.predicted < honest.high)).mean() >= 0.8
     assert truth.calibration_error(truth.calibration(table, 1 - said, samples=5)) > 0.4
 
 

@@ -38,8 +38,10 @@ def bring(tmp_path, monkeypatch):
         write_lines(tmp_path / "reference", references)
         for name, lines in systems.items():
             write_lines(tmp_path / name, lines)
-        test = read_test_set("test", tmp_path / "source", [tmp_path / "reference"])
-        import_translations(tmp_path / "runs", test, tmp_path / "source", {name: tmp_path / name for name in systems})
+        test_set = read_test_set("test", tmp_path / "source", [tmp_path / "reference"])
+        import_translations(
+            tmp_path / "runs", test_set, tmp_path / "source", {name: tmp_path / name for name in systems}
+        )
         monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
 
     return lay_out

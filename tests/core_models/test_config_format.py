@@ -6,8 +6,11 @@ import torch
 from core_models.checkpoint import begin_run, open_trained, write_weights
 from core_models.config import CONFIG, ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
 from core_models.config_format import FORMAT
+from core_models.mechanisms.layer_aggregation import AggregationOptions
+from core_models.mechanisms.layer_routing import EMRoutingOptions, RoutingOptions
 from core_models.settings import ConfigError, parse, read_yaml, write_yaml
 from core_models.system_builder import build
+from core_models.system_catalogue import MECHANISMS
 from core_models.system_spec import describe
 from core_models.text.batches import collate
 from tests.core_models.laws import log_probs, random_sentences
@@ -112,6 +115,9 @@ RENAMED = [
     ),
     (SearchConfig, {"finished": "stay"}, {"finished_hypotheses": "keep"}),
     (SearchConfig, {"finished": "leave"}, {"finished_hypotheses": "drop"}),
+    (AggregationOptions, {"normalise": False}, {"normalize": False}),
+    (RoutingOptions, {"normalise_mass": True}, {"normalize_mass": True}),
+    (EMRoutingOptions, {"renormalise": True}, {"renormalize": True}),
 ]
 
 
@@ -125,10 +131,18 @@ def test_earlier_names_say_what_those_of_today_say(section, earlier, today):
 
 
 def test_every_earlier_name_is_tried():
-    for section in (ModelConfig, TrainingConfig, SearchConfig):
-        tried = {name for kind, earlier, _ in RENAMED if kind is section for name in earlier}
+    for section in (ModelConfig, TrainingConfig, SearchConfig, *(kind.Options for kind in MECHANISMS.values())):
+        tried = {name for kind, earlier, _ in RENAMED if issubclass(section, kind) for name in earlier}
         assert section.former_names.keys() <= tried
 
 
-def test_a_system_is_described_by_earlier_names_too():
-    assert describe("rnnsearch:width=32,cell=lstm") == describe("rnnsearch:d_model=32,rnn_cell=lstm")
+@pytest.mark.parametrize(
+    ("earlier", "today"),
+    [
+        ("rnnsearch:width=32,cell=lstm", "rnnsearch:d_model=32,rnn_cell=lstm"),
+        ("em-routing:normalise_mass=true", "em-routing:normalize_mass=true"),
+        ("dynamic-routing:dynamic_routing.normalise=false", "dynamic-routing:dynamic_routing.normalize=false"),
+    ],
+)
+def test_a_system_is_described_by_earlier_names_too(earlier, today):
+    assert describe(earlier) == describe(today)

@@ -50,44 +50,46 @@ class Toy(Mechanism):
         self.change = nn.Linear(width, width)
         self.predict = nn.Linear(spec.widths["output"], spec.widths["output"])
 
-    def prepare(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def prepare(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         if not self.hook_point.name.startswith("ENCODER"):
             return {}
-        own.record("level", ("source",), own.notes["level"])
-        return {"level": own.notes["level"]}  # the encoder's notes end here; a sentence tensor lasts
+        own_state.record("level", ("source",), own_state.notes["level"])
+        return {"level": own_state.notes["level"]}  # the encoder's notes end here; a sentence tensor lasts
 
-    def start(self, memory: Tensor, memory_mask: Tensor, own: MechanismState) -> dict[str, Tensor]:
+    def start(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         carried = self.hook_point in (*RECURRENT, HookPoint.READOUT, HookPoint.OUTPUT)
         return {"level": memory.new_zeros(len(memory), 1)} if carried else {}
 
-    def at(self, hook_point: HookPoint, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if hook_point is self.hook_point:
-            x = self._changed(x, view, own)
+            x = self._changed(x, view, own_state)
         if hook_point is HookPoint.OUTPUT:
-            own.notes["output"] = x
+            own_state.notes["output"] = x
             if not self.hook_point.name.startswith("ENCODER"):
-                own.record("level", ("target",), lambda: self._level(own))
+                own_state.record("level", ("target",), lambda: self._level(own_state))
         return x
 
-    def _changed(self, x: Tensor, view: View, own: MechanismState) -> Tensor:
+    def _changed(self, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         change = torch.tanh(self.change(x))
         if self.hook_point is HookPoint.ENERGY:  # [S, N, I, a]: a sum over the source must leave the padding out
             change = change * view.memory_mask[:, None, :, None]
         level = change.square().flatten(2).sum(-1) / x.shape[-1]  # [S, N]
         if self.hook_point in RECURRENT:
-            level = own.after["level"] = level + own.before["level"] / 2
+            level = own_state.after["level"] = level + own_state.before["level"] / 2
         elif self.hook_point in (HookPoint.READOUT, HookPoint.OUTPUT):
-            level = level + own.shift("level", level) / 2
-        own.notes["level"] = level
+            level = level + own_state.shift("level", level) / 2
+        own_state.notes["level"] = level
         return x + level.view(*level.shape, *[1] * (x.dim() - 2)) * change  # [S, N, 1] or, at ENERGY, [S, N, 1, 1]
 
-    def _level(self, own: MechanismState) -> Tensor:  # [S, T]; of a forced recurrence the backbone stacks what was left
-        return own.after["level"] if self.hook_point in RECURRENT else own.notes["level"]
+    def _level(
+        self, own_state: MechanismState
+    ) -> Tensor:  # [S, T]; of a forced recurrence the backbone stacks what was left
+        return own_state.after["level"] if self.hook_point in RECURRENT else own_state.notes["level"]
 
-    def predictions(self, view: View, own: MechanismState) -> list[Prediction]:
-        return [Prediction("toy", torch.tanh(self.predict(own.notes["output"])), weight=self.options.weight)]
+    def predictions(self, view: View, own_state: MechanismState) -> list[Prediction]:
+        return [Prediction("toy", torch.tanh(self.predict(own_state.notes["output"])), weight=self.options.weight)]
 
-    def losses(self, view: View, own: MechanismState, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, view: View, own_state: MechanismState, batch: Batch) -> dict[str, Tensor]:
         if self.hook_point.name.startswith("ENCODER"):
-            return {"toy_level": self.options.weight * (own.sentence["level"] * batch.source_mask).sum(1)}
-        return {"toy_level": self.options.weight * (self._level(own) * batch.target_mask).sum(1)}
+            return {"toy_level": self.options.weight * (own_state.sentence["level"] * batch.source_mask).sum(1)}
+        return {"toy_level": self.options.weight * (self._level(own_state) * batch.target_mask).sum(1)}

@@ -21,7 +21,7 @@ class OutputScale(Mechanism):
         super().__init__(spec, options)
         self.scale = torch.nn.Parameter(torch.ones(spec.widths["output"]))
 
-    def at(self, hook_point, x, view, own):
+    def at(self, hook_point, x, view, own_state):
         return x * self.scale
 
 

@@ -65,11 +65,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit code, negative for a signal; the operations it had begun; what it said."""
+    """How a command ended: its exit code, negative for a signal; the operations it had begun; what it output."""
 
     code: int
     operations: tuple[str, ...]
-    said: str
+    output: str
 
 
 class Server:
@@ -97,7 +97,7 @@ class Server:
         except BaseException:  # stopped while it waited: what comes next would be the answer to this
             self._process.kill()
             raise
-        return Ended(found["code"], tuple(found["operations"]), found["said"])
+        return Ended(found["code"], tuple(found["operations"]), found["output"])
 
     def close(self) -> None:
         self._process.communicate()
@@ -122,26 +122,26 @@ def serve() -> None:
             importlib.import_module(module)
     for line in sys.stdin:
         order = Order(**json.loads(line))
-        told, tell = os.pipe()  # what is said is no file, which a limit would cut
+        told, tell = os.pipe()  # what is output is no file, which a limit would cut
         with tempfile.TemporaryFile() as operations:
             child = os.fork()
             if child == 0:
                 _obey(order, operations.fileno(), tell)
             os.close(tell)
             with os.fdopen(told, errors="replace") as pipe:
-                said = pipe.read()
+                output = pipe.read()
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             operations.seek(0)
             begun = operations.read().decode(errors="replace").splitlines()
-        print(json.dumps({"code": code, "operations": begun, "said": said}), flush=True)
+        print(json.dumps({"code": code, "operations": begun, "output": output}), flush=True)
 
 
-def _obey(order: Order, operations: int, said: int) -> None:
+def _obey(order: Order, operations: int, output: int) -> None:
     os.chdir(order.folder)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
     if order.limits:
         _set(order.limits)
     else:

@@ -284,7 +284,7 @@ def world(prepared, taught_run, tmp_path_factory, warm) -> Path:
         datasets.DatasetDict({"a": every, "b": every.select(range(3))}).save_to_disk(str(root / "saved"))
     (root / "grid.yaml").write_text(yaml.safe_dump(GRID, sort_keys=False))
     ended = warm.run(root, ("evaluate", "runs/one", "--test", "test"))
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     return root
 
 
@@ -321,13 +321,13 @@ def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, 
     shutil.copytree(world, before, symlinks=True)
     for command in case.before:
         ended = warm.run(before, command)
-        assert ended.code == 0, ended.said
+        assert ended.code == 0, ended.output
     old = case.found(before)
     assert left_over(before) == []
     after = tmp_path / "after"
     shutil.copytree(before, after, symlinks=True)
     ended = warm.run(after, case.command)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     new = case.found(after)
     assert new != old, "else nothing can be told apart"
     assert left_over(after) == []
@@ -336,12 +336,12 @@ def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, 
         shutil.copytree(before, root, symlinks=True)
         killed = warm.run(root, case.command, at)
         where = f"killed before operation {at} of {len(ended.operations)}, {(*killed.operations, '?')[-2]}"
-        assert killed.code == -signal.SIGKILL, f"{where}: {killed.said}"
+        assert killed.code == -signal.SIGKILL, f"{where}: {killed.output}"
         found = case.found(root)
         for part in new:
             assert found[part] in (old[part], new[part]), f"{where}: {part} is neither the old result nor the new"
         again = warm.run(root, case.again(root) or case.command)
-        assert again.code == 0, f"{where}: {again.said}"
+        assert again.code == 0, f"{where}: {again.output}"
         assert case.found(root) == new, where
         assert left_over(root) == [], where
         shutil.rmtree(root)
@@ -366,10 +366,10 @@ def test_a_command_that_finds_no_room_says_so_and_leaves_the_old_result(world, w
 
 def check_refusal(ended: Ended, message: str) -> None:
     """One sentence, which says so, and no traceback."""
-    assert ended.code == 2, ended.said
-    assert "Traceback" not in ended.said, ended.said
-    (sentence,) = [line for line in ended.said.splitlines() if line.startswith("workbench: ")]
-    assert message in sentence.lower(), ended.said
+    assert ended.code == 2, ended.output
+    assert "Traceback" not in ended.output, ended.output
+    (sentence,) = [line for line in ended.output.splitlines() if line.startswith("workbench: ")]
+    assert message in sentence.lower(), ended.output
 
 
 @pytest.mark.parametrize("name", ["translate", "beam-sweep", "figure", "report", "contrast"])

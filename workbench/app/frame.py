@@ -46,7 +46,7 @@ class Frame:
         """The request for a figure of the chosen runs (or of some of them) at the chosen sentence."""
         shown = tuple(self.tested if runs is None else runs)
         palette_runs = self.chosen if shown and set(shown) != set(self.chosen) else ()
-        return Request(shown, self.view.test, self.view.sentence, options=dict(options), among=palette_runs)
+        return Request(shown, self.view.test, self.view.sentence, options=dict(options), palette_runs=palette_runs)
 
 
 def current() -> Frame:

@@ -13,10 +13,10 @@ from core_models.settings import Section, parse
 
 
 class Term(Section):
-    """A term and its definition `said`; `also` are its synonyms, `page` is the page that shows it."""
+    """A term and its `definition`; `also` are its synonyms, `page` is the page that shows it."""
 
     name: str = Field(min_length=1)
-    said: str = Field(min_length=1)
+    definition: str = Field(min_length=1)
     also: tuple[str, ...] = ()
     page: str = ""
 
@@ -57,4 +57,4 @@ def find(known: Sequence[Term], query: str) -> list[Term]:
     """The terms that contain a text, case-insensitive: matching names first, then matching definitions."""
     text = query.strip().casefold()
     matches = [term for term in known if any(text in name.casefold() for name in (term.name, *term.also))]
-    return matches + [term for term in known if term not in matches and text in term.said.casefold()]
+    return matches + [term for term in known if term not in matches and text in term.definition.casefold()]

@@ -16,10 +16,10 @@ PACKAGES = ("nmt-workbench", "torch", "streamlit", "plotly", "matplotlib", "sacr
 
 @dataclass(frozen=True)
 class Health:
-    """One requirement on the machine: what was found, and advice if it is missing."""
+    """One requirement on the machine: its value on this machine, and advice if it is missing."""
 
     name: str
-    found: str
+    value: str
     advice: str = ""
 
 
@@ -38,7 +38,7 @@ def health() -> list[Health]:
         Health("Device", _device()),
         Health("Fonts", fonts, "" if chinese else advice),
         Health("Python", platform.python_version()),
-        *(Health(name, found) for name in PACKAGES if (found := _version(name))),
+        *(Health(name, installed) for name in PACKAGES if (installed := _version(name))),
     ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def known_preset(name: str) -> str:
     from core_models.settings import nearest
 
     if name == "list":
-        say("\n".join(f"{known:12} {PRESETS[known].said}" for known in PRESETS))
+        say("\n".join(f"{known:12} {PRESETS[known].description}" for known in PRESETS))
         raise typer.Exit
     if name not in PRESETS:
         refuse(f"--preset {name!r}: there is none of this name; {nearest(name, list(PRESETS))}")

@@ -28,7 +28,7 @@ def experiment_papers(
     if paper is not None and paper not in known:
         raise ConfigError(f"there is no paper {paper!r}; {nearest(paper, list(known))}")
     if checks:
-        checked = check_table(known)[["paper", "what", "printed", "recomputed", "agrees", "known", "note"]]
+        checked = check_table(known)[["paper", "what", "reported", "recomputed", "agrees", "known", "note"]]
         print_table(checked if paper is None else checked[checked["paper"] == paper])
     elif paper is None:
         rows = [

@@ -121,14 +121,14 @@ def routing_context(runs: Sequence[Run]) -> list[Run]:
     return routing_runs
 
 
-def context_rows(test: TestSet, sentence: int, reach: int, after: int = 0) -> tuple[int | None, ...]:
+def context_rows(test_set: TestSet, sentence: int, reach: int, after: int = 0) -> tuple[int | None, ...]:
     """The rows of the `reach` sentences before one in its document, nearest first, then of the `after` next ones.
 
     Missing sentences are None.
     """
 
     def along(step: int, most: int) -> list[int | None]:
-        documents, row, rows = test.documents or [], sentence + step, list[int | None]()
+        documents, row, rows = test_set.documents or [], sentence + step, list[int | None]()
         while len(rows) < most and 0 <= row < len(documents) and documents[row] == documents[sentence]:
             rows.append(row)
             row += step
@@ -138,14 +138,14 @@ def context_rows(test: TestSet, sentence: int, reach: int, after: int = 0) -> tu
 
 
 def before(
-    test: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None, after: int = 0
+    test_set: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None, after: int = 0
 ) -> ContextSentences:
     """The context of a sentence: sentences before it and, with `after`, those after it.
 
     outputs: the translations of all lines, if the run reads these.
     """
-    rows = context_rows(test, sentence, reach, after)
-    return ContextSentences(_lines(test.sources, rows), None if outputs is None else _lines(outputs, rows), after)
+    rows = context_rows(test_set, sentence, reach, after)
+    return ContextSentences(_lines(test_set.sources, rows), None if outputs is None else _lines(outputs, rows), after)
 
 
 def typed_context(text: str, reach: int) -> ContextSentences:
@@ -158,17 +158,17 @@ def typed_context(text: str, reach: int) -> ContextSentences:
 
 
 def of_another_document(
-    test: TestSet, sentence: int, context: ContextSentences, outputs: Sequence[str] | None = None
+    test_set: TestSet, sentence: int, context: ContextSentences, outputs: Sequence[str] | None = None
 ) -> ContextSentences | None:
     """A context of the same size from the next document that has one, cyclically; None if there is no such document."""
-    documents, reach = test.documents, len(context.sources) - context.after
+    documents, reach = test_set.documents, len(context.sources) - context.after
     if documents is None or not context.there:
         return None
     for step in range(1, len(documents)):
         row = (sentence + step) % len(documents)
         if documents[row] == documents[sentence]:
             continue
-        other = before(test, row, reach, outputs, context.after)
+        other = before(test_set, row, reach, outputs, context.after)
         if other.there == context.there:
             return other
     return None
@@ -183,19 +183,21 @@ def as_arguments(*before: ContextSentences | None) -> dict[str, Any]:
     return {"contexts": [list(context.sources) for context in contexts], "context_outputs": outputs or None}
 
 
-def read_before(use: ContextUse, test: TestSet, sentence: int, outputs: Sequence[str]) -> ContextSentences | None:
+def read_before(use: ContextUse, test_set: TestSet, sentence: int, outputs: Sequence[str]) -> ContextSentences | None:
     """The context of a sentence of a test set in its document; None for a system that reads single sentences.
 
     outputs: the translations of all lines.
     """
     if not use.sentences:
         return None
-    return before(test, sentence, use.sentences, outputs if use.outputs else None, use.after)
+    return before(test_set, sentence, use.sentences, outputs if use.outputs else None, use.after)
 
 
-def context_arguments(use: ContextUse, test: TestSet, rows: Sequence[int], outputs: Sequence[str]) -> dict[str, Any]:
+def context_arguments(
+    use: ContextUse, test_set: TestSet, rows: Sequence[int], outputs: Sequence[str]
+) -> dict[str, Any]:
     """The context arguments of a translator for some sentences of a test set: `read_before` of each."""
-    return as_arguments(*(read_before(use, test, row, outputs) for row in rows))
+    return as_arguments(*(read_before(use, test_set, row, outputs) for row in rows))
 
 
 def own_outputs(translator: Translator, contexts: Sequence[Sequence[str | None]]) -> list[list[str | None]]:
@@ -211,9 +213,9 @@ def own_outputs(translator: Translator, contexts: Sequence[Sequence[str | None]]
     return outputs_by_entry
 
 
-def context_texts(run: Run, test: TestSet, outputs: Sequence[str]) -> list[Any]:
+def context_texts(run: Run, test_set: TestSet, outputs: Sequence[str]) -> list[Any]:
     """All possible context of a test set's sentences, for the digest of a measurement; empty if the run reads none."""
-    return [test.documents, test.sources, outputs] if context_mechanisms(run) else []
+    return [test_set.documents, test_set.sources, outputs] if context_mechanisms(run) else []
 
 
 def strip_context_pieces(pieces: Sequence[str]) -> list[str]:

@@ -86,7 +86,7 @@ class Forced:
     log_prob: float
 
     @property
-    def own(self) -> Forced:
+    def without_context(self) -> Forced:
         """The pass without the context sentences that are joined to the source."""
         source_tokens = strip_context_pieces(self.source_tokens)
         return replace(self, source_tokens=source_tokens, trace=strip_context(self.trace, len(source_tokens)))
@@ -203,4 +203,4 @@ def force_in_documents(run: Run, targets: Targets, names: Sequence[str], at_once
     Raises the errors of opening a run.
     """
     model = opened(run.reference, stamp(run))
-    return (forced.own for forced in force(model, targets.in_documents(model.translator), names, at_once))
+    return (forced.without_context for forced in force(model, targets.in_documents(model.translator), names, at_once))

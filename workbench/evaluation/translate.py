@@ -45,7 +45,7 @@ def test_set(run: Run, name: str) -> tuple[TestSet, Path | None]:
 
 def translate_test(
     run: Run,
-    test: TestSet,
+    test_set: TestSet,
     truth: Path | None = None,
     trees: bool = False,
     device: str = "cpu",
@@ -66,15 +66,17 @@ def translate_test(
             f"{run.name}: a search with finished_hypotheses=keep records no trees; translate without --save-beams, or "
             "with --search finished_hypotheses=drop"
         )
-    refuse_foreign(run.translations_folder(test.name), "translate", foreign_to_translations)  # before any work is done
+    refuse_foreign(
+        run.translations_folder(test_set.name), "translate", foreign_to_translations
+    )  # before any work is done
     began = time.perf_counter()
-    translations = translate_lines(translator, test.sources, test.documents, step, record=trees, **search)
+    translations = translate_lines(translator, test_set.sources, test_set.documents, step, record=trees, **search)
     if translations is not None:
         changes = {key: value for key, value in search.items() if value is not None}
         settings = {**translator.search.model_dump(), **changes}
-        write_translations(run, test, translations, settings, time.perf_counter() - began, truth, made_by)
+        write_translations(run, test_set, translations, settings, time.perf_counter() - began, truth, made_by)
     wait()
-    return Translations(run.translations_folder(test.name), run.typed)  # also where training has gone on
+    return Translations(run.translations_folder(test_set.name), run.typed)  # also where training has gone on
 
 
 def _loaded(run: Run, device: str) -> Translator:
@@ -142,8 +144,8 @@ def trace_test(
         raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
     folder = run.results / "traces" / translations.test
     refuse_foreign(folder, "trace", _foreign_to_traces)  # before any work is done
-    test, written = translations.test_set, translations.hypotheses
-    sources = [test.sources[row] for row in rows]
+    test_set, written = translations.test_set, translations.hypotheses
+    sources = [test_set.sources[row] for row in rows]
     tokens = [translations.details[row]["tokens"] for row in rows]
 
     def force(indices: list[int]) -> list[Trace]:
@@ -151,7 +153,7 @@ def trace_test(
             [sources[index] for index in indices],
             [tokens[index] for index in indices],
             names,
-            **context_arguments(translator.context, test, [rows[index] for index in indices], written),
+            **context_arguments(translator.context, test_set, [rows[index] for index in indices], written),
         )
 
     traces = over_ranks(translator.batches(sources), force, step)

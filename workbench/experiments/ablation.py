@@ -37,7 +37,7 @@ class Scored:
     settings: Mapping[str, Settings]
     scores: pd.DataFrame
     by_seed: pd.DataFrame
-    said: str
+    description: str
 
 
 def settings_of(model: ModelConfig, training: Settings | None = None, resolved: bool = True) -> dict[str, Any]:

@@ -125,4 +125,4 @@ def beside_latex(rows: pd.DataFrame, origins: str) -> str:
 
 def _beside(record: dict[Hashable, Any]) -> str:
     interval = "" if pd.isna(record["low"]) else f" [{record['low']:.1f}, {record['high']:.1f}]"
-    return _row(*(tex_text(record[name]) for name in ("row", "measure", "printed")), f"{record['ours']:.2f}{interval}")
+    return _row(*(tex_text(record[name]) for name in ("row", "measure", "reported")), f"{record['ours']:.2f}{interval}")

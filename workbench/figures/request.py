@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Request:
     """Runs, test set and options of a figure to be drawn. `sentence` counts from 0.
 
-    `among`: all selected runs if they differ from `runs`; a run has the same style in every figure of one selection.
+    `palette_runs`: all selected runs if they differ from `runs`; a run has one style in all figures of a selection.
     """
 
     runs: tuple[Run, ...]
@@ -26,7 +26,7 @@ class Request:
     sentence: int = 0
     baseline: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    among: tuple[Run, ...] = ()
+    palette_runs: tuple[Run, ...] = ()
 
     @property
     def base(self) -> str:
@@ -48,7 +48,7 @@ def styles(request: Request) -> dict[str, SeriesStyle]:
     """The style of each run of a request by its short name; a run outside of the selection keeps its color too."""
     from workbench.plotting import theme
 
-    chosen = looks(request.among or request.runs)
+    chosen = looks(request.palette_runs or request.runs)
     style_of_run = theme.run_styles([*chosen, *(run.name for run in request.runs if run.name not in chosen)], chosen)
     return {short: style_of_run[name] for name, short in short_names(request.runs).items()}
 

@@ -57,7 +57,7 @@ def recipe_of(name: str, request: Request, width: Literal["", "column", "page"] 
     return Recipe(
         drawing=name,
         runs=tuple(run.name for run in request.runs),
-        among=tuple(run.name for run in request.among),
+        among=tuple(run.name for run in request.palette_runs),
         test=request.test,
         sentence=request.sentence if of_a_sentence(name) else 0,
         baseline=request.baseline,
@@ -80,7 +80,7 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
     words = ["workbench", "figure", name]
     for run in request.runs:
         words += ["--run", path_of(run)]
-    for run in request.among:
+    for run in request.palette_runs:
         words += ["--palette-runs", path_of(run)]
     words += ["--test", request.test] if request.test else []
     words += ["--sentence", str(request.sentence)] if of_a_sentence(name) else []

@@ -38,11 +38,11 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "max": max,
 }
 FLOAT_NOISE = 1e-9
-COLUMNS = ["paper", "id", "what", "printed", "recomputed", "difference", "agrees", "expected", "known", "note"]
+COLUMNS = ["paper", "id", "what", "reported", "recomputed", "difference", "agrees", "expected", "known", "note"]
 
 
 def check_table(papers: Mapping[str, Paper]) -> pd.DataFrame:
-    """One row per check: paper, id, what, printed, recomputed, difference, agrees, expected, known, note.
+    """One row per check: paper, id, what, reported, recomputed, difference, agrees, expected, known, note.
 
     difference: printed minus recomputed. agrees: it is at most half a unit of the last of the check's decimals.
     expected: `agrees` in the paper's file. Raises ConfigError for a check that cannot be evaluated.
@@ -96,7 +96,7 @@ def _outcome(name: str, paper: Paper, check: Check, papers: Mapping[str, Paper])
         "paper": name,
         "id": check.id,
         "what": check.what,
-        "printed": printed,
+        "reported": printed,
         "recomputed": recomputed,
         "difference": difference,
         "agrees": abs(difference) <= 0.5 * 10**-check.decimals + FLOAT_NOISE,

@@ -34,7 +34,7 @@ MEASURE_NAMES = {
     "diversity": "Diversity (1 − cosine)",
 }
 _CASE = {"mixed": "case-sensitive", "lc": "case-insensitive"}
-_LINE = ["row", "measure", "ours", "low", "high", "printed", "where", "ran as", "data", "test", "differs", "signature"]
+_LINE = ["row", "measure", "ours", "low", "high", "reported", "where", "ran as", "data", "test", "differs", "signature"]
 
 
 def reported(table: Table, ours: pd.DataFrame) -> pd.DataFrame:
@@ -61,10 +61,10 @@ def _short(table: Table, row: Row, mine: pd.DataFrame) -> str:
 
 
 def compared(table: Table, ours: pd.DataFrame) -> pd.DataFrame:
-    """One line for each of our numbers, with the printed numbers of the same measure.
+    """One line for each of our numbers, with the reported numbers of the same measure.
 
-    Columns: row, measure, ours, low, high, printed (speeds as ratios to the baseline's), its origin, and differences to
-    the printed number.
+    Columns: row, measure, ours, low, high, reported (speeds as ratios to the baseline's), its origin, and differences
+    to the reported number.
     """
     import pandas as pd
 
@@ -84,7 +84,7 @@ def _line(table: Table, row: Row, record: Record) -> dict[str, Any]:
         "ours": record["score"],
         "low": record["low"],
         "high": record["high"],
-        "printed": ", ".join(_printed(table, row, record)),
+        "reported": ", ".join(_printed(table, row, record)),
         "ran as": record["system"],
         "differs": "; ".join(_differences(table, row, record)),
         **{name: record[name] if _is_text(record[name]) else "" for name in ("where", "data", "test", "signature")},
@@ -124,7 +124,7 @@ def _differences(table: Table, row: Row, record: Record) -> Iterator[str]:
     columns = _columns(table, row, record)
     pairs = {table.languages_of(column) for column in columns} - {""}
     if _is_text(record["languages"]) and pairs and record["languages"] not in pairs:
-        yield f"{record['languages']}, printed {' and '.join(sorted(pairs))}"
+        yield f"{record['languages']}, reported {' and '.join(sorted(pairs))}"
     if record["measure"] in METRIC_NAMES:
         yield from dict.fromkeys(filter(None, (_counted(column, record["signature"]) for column in columns)))
     if _is_text(record["how"]):
@@ -136,7 +136,7 @@ def _counted(column: Column, signature: str) -> str:
     fields = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
     case, variant = _CASE.get(fields.get("case", ""), ""), column.unit.partition(", ")[2]
     counted = " ".join(filter(None, (case, "sacreBLEU")))
-    return "" if variant in ("", "detokenised", case) else f"{counted}; printed {variant}"
+    return "" if variant in ("", "detokenised", case) else f"{counted}; reported {variant}"
 
 
 def _absent(table: Table, row: Row) -> str:

@@ -100,7 +100,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def checks_of(papers: Mapping[str, Paper], name: str, table: str = "") -> pd.DataFrame:
     """The checks of a paper that involve a table; without `table` those that involve none.
 
-    Columns: what, printed, recomputed (both as text), agrees, note, known. A recomputed number has as many decimals as
+    Columns: what, reported, recomputed (both as text), agrees, note, known. A recomputed number has as many decimals as
     the printed one, or as those at which the two are compared.
     """
     import pandas as pd
@@ -115,9 +115,9 @@ def checks_of(papers: Mapping[str, Paper], name: str, table: str = "") -> pd.Dat
             check = checks[outcome["id"]]
             printed = check.printed if not isinstance(check.printed, str) else resolve(check.printed, paper, papers)
             decimals = max(check.decimals, len(str(printed).partition(".")[2]))
-            shown = {"printed": str(printed), "recomputed": f"{outcome['recomputed']:.{decimals}f}"}
+            shown = {"reported": str(printed), "recomputed": f"{outcome['recomputed']:.{decimals}f}"}
             rows.append({**{key: outcome[key] for key in ("what", "agrees", "note", "known")}, **shown})
-    return pd.DataFrame(rows, columns=["what", "printed", "recomputed", "agrees", "note", "known"])
+    return pd.DataFrame(rows, columns=["what", "reported", "recomputed", "agrees", "note", "known"])
 
 
 def _touches(check: Check, tables: Sequence[str]) -> bool:
@@ -125,12 +125,12 @@ def _touches(check: Check, tables: Sequence[str]) -> bool:
 
 
 def claims_of(paper: Paper) -> pd.DataFrame:
-    """The numbers in a paper's text, abstract and captions: what, printed (as text), unit, where, system."""
+    """The numbers in a paper's text, abstract and captions: what, reported (as text), unit, where, system."""
     import pandas as pd
 
     rows = [
-        {"what": claim.what, "printed": str(claim.value), "unit": claim.unit, "where": claim.where,
+        {"what": claim.what, "reported": str(claim.value), "unit": claim.unit, "where": claim.where,
          "system": claim.system}
         for claim in paper.claims
     ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["what", "printed", "unit", "where", "system"])
+    return pd.DataFrame(rows, columns=["what", "reported", "unit", "where", "system"])

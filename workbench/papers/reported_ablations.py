@@ -63,7 +63,7 @@ def reported_notes(option: str, metric: str, settings: Mapping[str, Settings]) -
 
 
 def reported_costs(option: str, settings: Mapping[str, Settings]) -> pd.DataFrame:
-    """Printed speeds relative to the paper's own baseline: value, work, ratio, where."""
+    """Reported speeds relative to the paper's own baseline: value, work, ratio, where."""
     import pandas as pd
 
     rows = []

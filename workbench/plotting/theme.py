@@ -41,7 +41,7 @@ SCREEN_PIXELS_PER_INCH = 150.0
 BASELINE = SeriesStyle(BLACK, "dash", "circle")
 MODEL_1 = SeriesStyle(PAST, "solid", "square")
 MODEL_2 = SeriesStyle(FUTURE, "dashdot", "triangle-up", size=4.5)
-PRINTED = SeriesStyle(NEUTRAL, "none", "circle", hollow=True, size=4.5)
+REPORTED = SeriesStyle(NEUTRAL, "none", "circle", hollow=True, size=4.5)
 BOUND = SeriesStyle(NEUTRAL, "none", "diamond", size=5.0)  # the score of a simple rule that is no system
 
 _FIXED = {

@@ -31,7 +31,7 @@ def read_test_set(name: str, source: Path, references: Sequence[Path] = (), docu
     return TestSet(name, texts[0].sources, lines[0] if lines else None, texts[0].documents, tuple(lines[1:]))
 
 
-def import_translations(folder: Path, test: TestSet, source: Path, systems: Mapping[str, Path]) -> list[Run]:
+def import_translations(folder: Path, test_set: TestSet, source: Path, systems: Mapping[str, Path]) -> list[Run]:
     """Write a run below `folder` for each system with its translations of the test set, after checking all.
 
     source: the file of the test set's sources, for messages about files that do not match. An existing system gets the
@@ -43,16 +43,16 @@ def import_translations(folder: Path, test: TestSet, source: Path, systems: Mapp
     runs = [_run(folder / name) for name in systems]
     for run in runs:  # check all before writing the first
         if (run.folder / CONFIG).is_file():
-            refuse_foreign(run.translations_folder(test.name), _COMMAND, foreign_to_translations)
+            refuse_foreign(run.translations_folder(test_set.name), _COMMAND, foreign_to_translations)
         else:
             refuse_foreign(run.folder, _COMMAND, anything)
     for run, (name, path) in zip(runs, systems.items(), strict=True):
         if (run.folder / CONFIG).is_file():
-            write_hypotheses(run, test, translations[name], path.name)
+            write_hypotheses(run, test_set, translations[name], path.name)
             continue
         with atomic_replace_folder(run.folder, _COMMAND, anything) as part:
             write_yaml(part / CONFIG, OutsideConfig(name=name).model_dump())
-            write_hypotheses(Run(part, name), test, translations[name], path.name)
+            write_hypotheses(Run(part, name), test_set, translations[name], path.name)
     return runs
 
 

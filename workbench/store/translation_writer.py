@@ -31,7 +31,7 @@ _OURS = re.compile(
 
 def write_translations(
     run: Run,
-    test: TestSet,
+    test_set: TestSet,
     translations: Sequence[Translation],
     search: Mapping[str, Any],
     seconds: float,
@@ -43,44 +43,44 @@ def write_translations(
     made_by: digest and stamp of the weights that made them (`Run.made_by`).
     """
     meta = {
-        "test": test.name,
+        "test": test_set.name,
         "sentences": len(translations),
         "search": dict(search),
         "seconds": round(seconds, 3),
         "output_tokens": sum(len(translation.tokens) for translation in translations),
         **(made_by or {}),
     }
-    with _replacing(run, test, [translation.text for translation in translations], meta) as part:
+    with _replacing(run, test_set, [translation.text for translation in translations], meta) as part:
         _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in translations))
         if truth is not None:
             shutil.copyfile(truth, part / "truth.jsonl")
         if translations and all(translation.tree is not None for translation in translations):
             starts = _write_jsonl(part / "trees.jsonl", (translation.tree for translation in translations))
             np.save(part / "trees.npy", np.array(starts, dtype=np.int64), allow_pickle=False)
-    return _without_outdated_traces(run, test.name)
+    return _without_outdated_traces(run, test_set.name)
 
 
-def write_hypotheses(run: Run, test: TestSet, lines: Sequence[str], origin: str) -> Translations:
+def write_hypotheses(run: Run, test_set: TestSet, lines: Sequence[str], origin: str) -> Translations:
     """Write translations that were made elsewhere into an outside run; `origin` names the file they came from."""
-    meta = {"test": test.name, "sentences": len(lines), "from": origin}
-    with _replacing(run, test, lines, meta, by="runs import-translations"):
+    meta = {"test": test_set.name, "sentences": len(lines), "from": origin}
+    with _replacing(run, test_set, lines, meta, by="runs import-translations"):
         pass
-    return _without_outdated_traces(run, test.name)
+    return _without_outdated_traces(run, test_set.name)
 
 
 @contextlib.contextmanager
 def _replacing(
-    run: Run, test: TestSet, hypotheses: Sequence[str], meta: Mapping[str, Any], by: str = "translate"
+    run: Run, test_set: TestSet, hypotheses: Sequence[str], meta: Mapping[str, Any], by: str = "translate"
 ) -> Iterator[Path]:
     """Yield a new folder with the texts, to be filled by the caller; it then replaces earlier translations."""
-    final = run.results / "translations" / test.name
+    final = run.results / "translations" / test_set.name
     with atomic_replace_folder(final, by, foreign_to_translations, _PATIENCE) as part:
-        write_lines(part / "sources.txt", test.sources)
+        write_lines(part / "sources.txt", test_set.sources)
         write_lines(part / "hypotheses.txt", map(one_line, hypotheses))
-        for number, lines in enumerate(test.all_references, start=1):
+        for number, lines in enumerate(test_set.all_references, start=1):
             write_lines(part / reference_file(number), lines)
-        if test.documents is not None:
-            write_lines(part / "documents.txt", test.documents)
+        if test_set.documents is not None:
+            write_lines(part / "documents.txt", test_set.documents)
         yield part
         _write_meta(part, meta)
         outdated = _outdated_traces(run, part, final)

@@ -88,7 +88,7 @@ def test_one_iteration_of_dynamic_routing_squashes_the_mean_vote():
 
 
 # What Dou 2019 adds to the base model, in millions (Table 1), and the reading that has this size at d = 512, L = 6.
-PRINTED = {
+REPORTED = {
     "linear-combination:form=matrix_dense": 14.7,
     "dynamic-combination": 25.2,
     "dynamic-routing:votes=concatenated": 37.8,
@@ -118,8 +118,8 @@ def test_what_a_system_adds(name):
         ]
     added, vectors = sizes[0] - sizes[1], 40 * 512
     assert SQUARES[name] * 512**2 <= added <= SQUARES[name] * 512**2 + vectors
-    if name in PRINTED:
-        assert added / 1e6 == pytest.approx(PRINTED[name], abs=0.2)
+    if name in REPORTED:
+        assert added / 1e6 == pytest.approx(REPORTED[name], abs=0.2)
 
 
 @pytest.mark.parametrize("name", ["dynamic-routing", "em-routing"])

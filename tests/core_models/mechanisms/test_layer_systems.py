@@ -118,7 +118,7 @@ def capsules_of(mechanism, side, layers):
     votes = votes.reshape(*votes.shape[:2], module.capsules, -1)
     if not hasattr(mechanism, "active"):
         squashed = squash_unit_slope if options.squash == "unit_slope" else squash
-        how = options.iterations, options.normalise_mass, squashed
+        how = options.iterations, options.normalize_mass, squashed
         return np.stack([by_agreement(v, *how)[0].ravel() for v in votes])
     heard = mapped(mechanism.heard[side], made) if side in mechanism.heard else made
     said = np.stack([x @ a for x, a in zip(heard, numbers(mechanism.active[side]), strict=True)], 1)
@@ -128,7 +128,7 @@ def capsules_of(mechanism, side, layers):
     temperatures = rising if options.schedule == "rising" else [options.inverse_temperature] * count
     betas = numbers(mechanism.beta_a[side]), numbers(mechanism.beta_u[side])
     mean = options.width_reduction == "mean"
-    how = temperatures, options.variance_floor, options.normalise_mass, options.renormalise, mean
+    how = temperatures, options.variance_floor, options.normalize_mass, options.renormalize, mean
     return np.stack([by_expectation(v, a, *betas, *how)[0].ravel() for v, a in zip(votes, active, strict=True)])
 
 
@@ -156,7 +156,7 @@ NAMES = [
     "dynamic-routing:capsules=16",
     "dynamic-routing:capsules=8,inputs=own,iterations=2,activation=none",
     "dynamic-routing:capsules=32,votes=concatenated,iterations=1,norm=post",
-    "dynamic-routing:normalise_mass=true,side=encoder",
+    "dynamic-routing:normalize_mass=true,side=encoder",
     "dynamic-routing:scale=none,capsules=4",
     "dynamic-routing:squash=unit_slope,residual=true",
     "em-routing",
@@ -164,8 +164,8 @@ NAMES = [
     "em-routing:scale=none,residual=true",
     "em-routing:capsules=16,inputs=own,iterations=4,residual=true",
     "em-routing:capsules=8,votes=concatenated,inverse_temperature=0.01,schedule=rising,norm=post",
-    "em-routing:input_activation=none,normalise_mass=true,side=decoder,activation=none",
-    "em-routing:renormalise=true,include_embedding=true,iterations=1,side=encoder",
+    "em-routing:input_activation=none,normalize_mass=true,side=decoder,activation=none",
+    "em-routing:renormalize=true,include_embedding=true,iterations=1,side=encoder",
 ]
 
 

@@ -47,7 +47,7 @@ VARIANTS = [
     "dynamic-routing:residual=true",
     "dynamic-routing:squash=unit_slope",
     "dynamic-routing:norm=post",
-    "dynamic-routing:normalise_mass=true,side=decoder",
+    "dynamic-routing:normalize_mass=true,side=decoder",
     "em-routing:capsules=4,width_reduction=mean",
     "em-routing:capsules=1,width_reduction=mean",
     "em-routing:residual=true,norm=post",

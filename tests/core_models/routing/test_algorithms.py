@@ -70,8 +70,8 @@ def test_em_routing_by_hand():
 def test_activations_of_inputs_count_unless_they_are_divided_out():
     other = torch.tensor([0.5, 1, 1], dtype=FLOAT)
 
-    def capsules(inputs, renormalise):
-        return em_routing(EM_VOTES, inputs, ZERO, ZERO, 2, renormalise=renormalise).capsules
+    def capsules(inputs, renormalize):
+        return em_routing(EM_VOTES, inputs, ZERO, ZERO, 2, renormalize=renormalize).capsules
 
     assert (capsules(INPUTS, False) - capsules(other, False)).abs().max() > 0.01
     close(capsules(INPUTS, True), capsules(other, True), 1e-12)
@@ -86,7 +86,7 @@ def test_activations_do_nothing_where_outputs_are_many_unless_the_mass_is_normal
     assert 0.4999 < found.min() <= found.max() < 0.5001
     plain = em_routing(votes, inputs, zero, zero, 3).activations
     assert 0.49 < plain.min() <= plain.max() < 0.51
-    normalised = em_routing(votes, inputs, zero, zero, 3, normalise_mass=True).activations
+    normalised = em_routing(votes, inputs, zero, zero, 3, normalize_mass=True).activations
     assert normalised.max() - normalised.min() > 0.1
 
 

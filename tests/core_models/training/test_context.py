@@ -22,9 +22,9 @@ def test_a_run_trains_and_translates_documents(new_run, prepared, system):
     run = new_run("run", system, max_steps=3)
     progress = fit(run, device="cpu")
     assert (progress.step, progress.skipped) == (3, 0)
-    test = prepared.test("test")
-    translations = load(run).translate(test.sources, test.documents)
-    assert len(translations) == len(test.sources)
+    test_set = prepared.test("test")
+    translations = load(run).translate(test_set.sources, test_set.documents)
+    assert len(translations) == len(test_set.sources)
 
 
 def test_context_changes_what_is_trained(new_run):

@@ -16,8 +16,8 @@ def row(runs_root, demo_runs, context_runs, offline_run) -> int:
     the demo's Transformer."""
     for folder in (demo_runs / "demo" / "transformer", context_runs[0].folder, offline_run.folder):
         shutil.copytree(folder, runs_root / "demo" / folder.name, copy_function=os.link)
-    test = offline_run.translations("test").test_set
-    return next(row for row in range(len(test.sources)) if None not in context_rows(test, row, 3, 2))
+    test_set = offline_run.translations("test").test_set
+    return next(row for row in range(len(test_set.sources)) if None not in context_rows(test_set, row, 3, 2))
 
 
 def lines(run, row, before, after):

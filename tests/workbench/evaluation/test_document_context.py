@@ -67,9 +67,9 @@ def run_of(reading, tmp_path):
 
 def in_documents(run, *names, documents=True):
     """The references of the whole test set forced with its documents, by the translator's own account."""
-    test = run.translations("test").test_set
-    ids = test.documents if documents else None
-    return core_models.load(run.reference).score(test.sources, test.references, ids, trace=names)
+    test_set = run.translations("test").test_set
+    ids = test_set.documents if documents else None
+    return core_models.load(run.reference).score(test_set.sources, test_set.references, ids, trace=names)
 
 
 @pytest.mark.parametrize("documents", [True, False])
@@ -114,12 +114,12 @@ def test_routing_of_layers(run_of, side):
     """The reader of translations reads the run's own."""
     run = run_of("em-routing")
     translations, translator = run.translations("test"), core_models.load(run.reference)
-    test = translations.test_set
-    contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
+    test_set = translations.test_set
+    contexts, outputs = translator.contexts(test_set.sources, test_set.documents, translations.hypotheses)
     name = f"em_routing.{side}.assignments"
     targets = targets_of(run, "test", "own", None)
     tokens = [detail["tokens"] for detail in translations.details]
-    traces = translator.trace(test.sources, tokens, [name], contexts=contexts, context_outputs=outputs)
+    traces = translator.trace(test_set.sources, tokens, [name], contexts=contexts, context_outputs=outputs)
     wanted = routing.pooled(routing.spread(traces[row][name].values) for row in targets.pieces)
     np.testing.assert_allclose(routing.measured(run, side, targets).entropy, wanted.entropy, atol=1e-5)
 
@@ -138,11 +138,11 @@ def test_content_states(run_of, documents):
 def test_joined_sentences_are_measured_by_their_own_words(run_of):
     """Attention is of the sentence's own words, though more was read."""
     run = run_of("concatenation")
-    wanted, test = in_documents(run, past_future.CROSS), run.translations("test").test_set
+    wanted, test_set = in_documents(run, past_future.CROSS), run.translations("test").test_set
     longer = 0
     for one in past_future.measured(run, "test", "reference"):
         there = wanted[one.row]
-        assert one.source == (*test.sources[one.row].split(), "</s>")
+        assert one.source == (*test_set.sources[one.row].split(), "</s>")
         read = joined(there.source_tokens)
         assert tuple(read[-len(one.source) :]) == one.source
         longer += len(read) > len(one.source)
@@ -151,7 +151,7 @@ def test_joined_sentences_are_measured_by_their_own_words(run_of):
         np.testing.assert_allclose(one.attention, whole[..., -len(one.source) :], atol=1e-5)
     assert longer
     (row,) = compared_table(Request((run,), "test"), ComparedOptions(links="truth")).itertuples()
-    assert (row.n, 0 < row.percent < 100) == (len(test.sources), True)
+    assert (row.n, 0 < row.percent < 100) == (len(test_set.sources), True)
 
 
 def test_n_best_lists_are_scored_in_their_documents(reading, tmp_path):
@@ -168,14 +168,14 @@ def test_n_best_lists_are_scored_in_their_documents(reading, tmp_path):
     rescoring.measure(run, "test")
     found, every = rescoring.read(run, "test"), rescoring.lists_of(run, "test")
     translations, translator = run.translations("test"), core_models.load(run.reference)
-    test = translations.test_set
-    contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
+    test_set = translations.test_set
+    contexts, outputs = translator.contexts(test_set.sources, test_set.documents, translations.hypotheses)
     wanted, alone = (
         [
             trace["log_prob"].values.sum()
             for row, lists in enumerate(every)
             for trace in translator.trace(
-                [test.sources[row]] * len(lists), [one["tokens"] for one in lists], ["log_prob"],
+                [test_set.sources[row]] * len(lists), [one["tokens"] for one in lists], ["log_prob"],
                 contexts=[contexts[row]] * len(lists) if read else None,
                 context_outputs=[outputs[row]] * len(lists) if read else None,
             )
@@ -193,19 +193,19 @@ def test_beam_sizes_are_measured_in_their_documents(reading, tmp_path):
     run = open_run(shutil.copytree(reading["em-routing"].folder, tmp_path / "em-routing"))
     config = run.folder / "config.yaml"
     config.write_text(config.read_text(encoding="utf-8").replace("max_length: 6", "max_length: 2"), encoding="utf-8")
-    run, test = open_run(run.folder), reading["em-routing"].translations("test").test_set
-    beam_sizes.measure(run, test, [1, 2], short_words=12, most_short=6, most_nodes=1000, length_penalty=0.0)
+    run, test_set = open_run(run.folder), reading["em-routing"].translations("test").test_set
+    beam_sizes.measure(run, test_set, [1, 2], short_words=12, most_short=6, most_nodes=1000, length_penalty=0.0)
     said, translator = beam_sizes.read(run, "test"), core_models.load(run.reference)
     assert said["decided"] == said["short"] == 6
-    lines, search = (test.sources, test.documents), {"length_penalty": 0.0}
+    lines, search = (test_set.sources, test_set.documents), {"length_penalty": 0.0}
     written = {size: translator.translate(*lines, beam=size, **search) for size in (1, 2)}
-    contexts, outputs = translator.contexts(test.sources, test.documents, [one.text for one in written[2]])
+    contexts, outputs = translator.contexts(test_set.sources, test_set.documents, [one.text for one in written[2]])
     errors, changed = {1: 0, 2: 0}, 0
-    for row in [row for row, line in enumerate(test.sources) if len(line.split()) <= 12][:6]:
-        best = translator.exact(test.sources[row], context=contexts[row], context_output=outputs[row])
-        changed += abs(best.log_prob - translator.exact(test.sources[row]).log_prob) > 1e-3
+    for row in [row for row, line in enumerate(test_set.sources) if len(line.split()) <= 12][:6]:
+        best = translator.exact(test_set.sources[row], context=contexts[row], context_output=outputs[row])
+        changed += abs(best.log_prob - translator.exact(test_set.sources[row]).log_prob) > 1e-3
         for size in errors:
-            (beam,) = translator.translate([test.sources[row]], beam=size, **search,
+            (beam,) = translator.translate([test_set.sources[row]], beam=size, **search,
                                            contexts=[contexts[row]], context_outputs=[outputs[row]])  # fmt: skip
             errors[size] += not beam.finished or best.log_prob > beam.log_prob + 1e-3
     assert changed

@@ -23,15 +23,15 @@ def run(demo_runs, context_runs, request):
 @pytest.mark.parametrize("at_once", [1, 5])
 def test_a_forced_pass_is_the_translators_own(run, kind, at_once):
     translations, translator = run.translations("test"), core_models.load(run.reference)
-    test = translations.test_set
+    test_set = translations.test_set
     if kind == "reference":
-        wanted = translator.score(test.sources, test.references, test.documents, trace=NAMES)
+        wanted = translator.score(test_set.sources, test_set.references, test_set.documents, trace=NAMES)
         wanted = [(one.source_tokens, one.tokens, one.trace) for one in wanted]
     else:
         tokens = [detail["tokens"] for detail in translations.details]
-        contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
-        traces = translator.trace(test.sources, tokens, NAMES, contexts=contexts, context_outputs=outputs)
-        read = [one.source_tokens for one in translator.score(test.sources, test.sources)]
+        contexts, outputs = translator.contexts(test_set.sources, test_set.documents, translations.hypotheses)
+        traces = translator.trace(test_set.sources, tokens, NAMES, contexts=contexts, context_outputs=outputs)
+        read = [one.source_tokens for one in translator.score(test_set.sources, test_set.sources)]
         wanted = list(zip(read, tokens, traces, strict=True))
     targets = targets_of(run, "test", kind, 12)
     rows = []

@@ -190,7 +190,7 @@ def test_what_is_printed_of_a_system_that_is_not_varied_is_left_out():
     """Both combinations have a `form`; only that of the linear one was measured at two values."""
     table = draw("ablation-cost", Request((), options={"option": "form", "bench": "speed-mechanisms-cpu"})).table
     assert set(table.setting.dropna()) == {"vector_top", "matrix_dense"}
-    assert "printed" in set(table.series)
+    assert "reported" in set(table.series)
 
 
 def test_what_dou_2019_prints_for_sides_inputs_capsules_and_iterations():

@@ -133,8 +133,8 @@ def test_a_run_that_was_never_trained_is_not_begun(root, capsys, monkeypatch):
 def test_what_is_rewarded_is_the_coverage_of_each_sentence(root):
     run = open_run(root / "tiny" / "rnnsearch")
     aligner, _ = adequacy.aligner_of([run], "test")
-    test = run.translations("test").test_set
-    rewards = adequacy.reward(aligner)(test.sources, test.references, test.references)
+    test_set = run.translations("test").test_set
+    rewards = adequacy.reward(aligner)(test_set.sources, test_set.references, test_set.references)
     assert rewards == [1.0] * 5
-    assert adequacy.reward(aligner)(test.sources, [""] * 5, test.references) == [0.0] * 5
+    assert adequacy.reward(aligner)(test_set.sources, [""] * 5, test_set.references) == [0.0] * 5
     assert adequacy.reward(aligner)(["x"], ["y"], [""]) == [1.0], "nothing can be missed"

@@ -68,12 +68,12 @@ def test_random_weights_score_and_search_alike(prepared, tmp_path, norm, tied, p
     spec.optimize("float32")
     spec.save(str(tmp_path))
     engine, translator = _engine(tmp_path), Translator(system, *vocabularies, config.search)
-    test = prepared.test("test")
+    test_set = prepared.test("test")
 
-    ours = translator.score(test.sources, test.targets)
-    for one, theirs in zip(ours, _log_probs(engine, translator, test.sources, test.targets), strict=True):
+    ours = translator.score(test_set.sources, test_set.targets)
+    for one, theirs in zip(ours, _log_probs(engine, translator, test_set.sources, test_set.targets), strict=True):
         assert theirs == pytest.approx(one.token_log_probs, abs=1e-4)
-    for one in translator.translate(test.sources):
+    for one in translator.translate(test_set.sources):
         longest = min(30, 2 * len(one.source_tokens) + 20)
         (theirs,) = engine.translate_batch(
             [one.source_tokens[:-1]],
@@ -98,14 +98,14 @@ def _follow(readme: str, sources: list[str]) -> list[str]:
 
 def test_a_trained_run_translates_alike_by_its_readme(taught_run, prepared, tmp_path):
     folder = export_ctranslate2(taught_run, tmp_path / "exported")
-    translator, test = load(taught_run.folder), prepared.test("test")
-    ours = translator.translate(test.sources)
+    translator, test_set = load(taught_run.folder), prepared.test("test")
+    ours = translator.translate(test_set.sources)
     assert sum(one.finished for one in ours) > len(ours) // 2
-    assert _follow((folder / "README.txt").read_text(encoding="utf-8"), test.sources) == [one.text for one in ours]
+    assert _follow((folder / "README.txt").read_text(encoding="utf-8"), test_set.sources) == [one.text for one in ours]
 
     engine = _engine(folder)
-    forced = translator.score(test.sources, test.targets)
-    for one, theirs in zip(forced, _log_probs(engine, translator, test.sources, test.targets), strict=True):
+    forced = translator.score(test_set.sources, test_set.targets)
+    for one, theirs in zip(forced, _log_probs(engine, translator, test_set.sources, test_set.targets), strict=True):
         assert theirs == pytest.approx(one.token_log_probs, abs=1e-4)
     found = engine.translate_batch(
         [one.source_tokens[:-1] for one in ours], beam_size=5, length_penalty=0.6, **LIKE_OURS
@@ -119,9 +119,9 @@ def test_int8_is_less_than_half_the_size_and_close(taught_run, prepared, tmp_pat
     plain, small = (export_ctranslate2(taught_run, tmp_path / kind, kind) for kind in ("float32", "int8"))
     sizes = [(folder / "model.bin").stat().st_size for folder in (plain, small)]
     assert sizes[1] < sizes[0] / 2
-    translator, test = load(taught_run.folder), prepared.test("test")
-    scored = translator.score(test.sources, test.targets)
-    theirs = _log_probs(_engine(small), translator, test.sources, test.targets)
+    translator, test_set = load(taught_run.folder), prepared.test("test")
+    scored = translator.score(test_set.sources, test_set.targets)
+    theirs = _log_probs(_engine(small), translator, test_set.sources, test_set.targets)
     mean = [sum(abs(a - b) for a, b in zip(one.token_log_probs, log_probs, strict=True)) / len(log_probs)
             for one, log_probs in zip(scored, theirs, strict=True)]  # fmt: skip
     assert sum(mean) / len(mean) < 0.1

@@ -209,10 +209,10 @@ def test_a_run_looks_the_same_whatever_of_the_chosen_runs_is_drawn():
     wanted = styles(Request(chosen))
     assert len({(style.dash, style.marker) for style in wanted.values()}) == len(names)
     for some in itertools.permutations(chosen, 2):
-        shown = styles(Request(some, among=chosen))
+        shown = styles(Request(some, palette_runs=chosen))
         assert shown == {run.folder.name: wanted[run.folder.name] for run in some}
         assert styles(Request((*some, *(run for run in chosen if run not in some)))) == wanted
-    beside = styles(Request((Run(Path("runs", "aol"), "demo/aol"), chosen[0]), among=chosen))
+    beside = styles(Request((Run(Path("runs", "aol"), "demo/aol"), chosen[0]), palette_runs=chosen))
     assert beside["gdr"] == wanted["gdr"]
     assert (beside["aol"].dash, beside["aol"].marker) not in {(one.dash, one.marker) for one in wanted.values()}
 

@@ -120,7 +120,7 @@ def test_what_is_printed_keeps_its_digits_and_what_was_not_run_says_so(results):
     assert SEE_OWN in shown.loc["Trans.base", "ours"].tolist()
     second = compared(table, found).set_index("row").loc["+Model II"]
     assert second["ours"].tolist() == [36.0, 30.0]
-    assert second["printed"].tolist() == ["28.17"] * 2  # of its own language pair alone
+    assert second["reported"].tolist() == ["28.17"] * 2  # of its own language pair alone
     counted = _table("yang-2019", "table-1")
     assert "ours" not in reported(counted, our_results(counted, [], "", results))
 
@@ -129,8 +129,8 @@ def test_another_language_pair_and_another_way_of_counting_are_said(results):
     table = _table("zheng-2019")
     line = compared(table, our_results(table, [], "", results)).set_index("row").loc["Transformer"]
     assert line["ours"] == 36.5
-    assert line["printed"].startswith("45.83 (Dev), 46.66 (MT04)")
-    assert line["differs"] == "en-de, printed zh-en; case-sensitive sacreBLEU; printed case-insensitive"
+    assert line["reported"].startswith("45.83 (Dev), 46.66 (MT04)")
+    assert line["differs"] == "en-de, reported zh-en; case-sensitive sacreBLEU; reported case-insensitive"
     table = _table()
     assert compared(table, our_results(table, [], "", results))["differs"].tolist() == ["", "", ""]
 
@@ -147,7 +147,7 @@ def test_sizes_and_speeds_of_benches_are_relative_to_the_baseline_of_the_same_si
     assert set(found["where"]) == {"bench speed-cpu (float32, cpu, 2 threads)"}
     shown = compared(table, found).set_index(["row", "measure"])
     speed = shown.loc[("+Model I", "Training speed (× baseline)")]
-    assert speed["printed"] == "0.98"  # 12.5 of 12.7
+    assert speed["reported"] == "0.98"  # 12.5 of 12.7
     assert relative(table, table.row("model-1-big"), table.columns[1]) == pytest.approx(9.8 / 10.1)
     sizes = our_results(_table("zheng-2019"), [], "", results)
     assert _of(sizes, "transformer", "parameters-without-embeddings")["score"].tolist() == [
@@ -216,7 +216,7 @@ def test_an_alignment_error_is_kept_of_the_weights_it_was_measured_with(results,
     ALIGNMENT_ERROR.save(run, of_forced_references(run, "test"), result, "test")
     table = _table("zheng-2018", "table-4")
     line = compared(table, our_results(table, [run], "test", results)).set_index("row").loc["Base"]
-    assert (line["ours"], line["printed"], line["measure"]) == (25.0, "39.73", "AER (%)")
+    assert (line["ours"], line["reported"], line["measure"]) == (25.0, "39.73", "AER (%)")
     assert line["differs"].endswith("gold links: gold.txt")
     run.weights.write_bytes(b"others")
     found = our_results(table, [run], "test", results)
@@ -240,7 +240,7 @@ def test_routing_by_iteration_is_that_of_the_stored_trace(results, prepared, tmp
         [math.log(4), -5 / 8 * math.log(5 / 8) - 3 / 8 * math.log(1 / 8), 0.0], abs=1e-6
     )
     assert by_iteration["Diversity (1 − cosine)"].tolist()[::2] == pytest.approx([0.0, 1.0], abs=1e-6)
-    assert shown["printed"].tolist() == ["6.24", "0.0", "5.93", "0.09", "5.86", "0.18"]
+    assert shown["reported"].tolist() == ["6.24", "0.0", "5.93", "0.09", "5.86", "0.18"]
     assert "3 layers and 4 capsules" in shown["differs"].tolist()[0]
 
 

@@ -89,9 +89,9 @@ def test_a_cited_row_is_ours_where_the_paper_has_no_other(papers):
 def test_checks_stand_where_their_numbers_are_and_nothing_is_corrected(papers):
     found = presets.checks_of(papers, "dou-2019", "table-2")
     size = found[found["known"] == "B4"].iloc[0]
-    assert (size["printed"], size["recomputed"], bool(size["agrees"])) == ("123", "145", False)
+    assert (size["reported"], size["recomputed"], bool(size["agrees"])) == ("123", "145", False)
     gains = presets.checks_of(papers, "yang-2019", "table-2")
-    printed = gains[gains["known"] == "E14"].set_index("printed")["recomputed"]
+    printed = gains[gains["known"] == "E14"].set_index("reported")["recomputed"]
     assert printed.to_dict() == {"0.59": "0.61", "0.61": "0.43", "44.02": "44.27"}
     assert presets.checks_of(papers, "duan-2020")["known"].tolist() == ["C8"]
     for name, paper in papers.items():
@@ -109,10 +109,10 @@ def test_the_figure_draws_printed_numbers_hollow_and_ours_filled(papers, prepare
     marks = {mark.series: mark for mark in panel.marks}
     table = _table(papers)
     for key, label in (("ende_bleu", "EN-DE BLEU"), ("zhen_bleu", "ZH-EN BLEU")):
-        mark = marks[f"printed {label}"]
+        mark = marks[f"reported {label}"]
         assert mark.style.hollow
         assert mark.rows()["value"].tolist() == [float(row.values[key]) for row in table.rows if key in row.values]
-    assert marks["printed EN-DE BLEU"].style.marker != marks["printed ZH-EN BLEU"].style.marker
+    assert marks["reported EN-DE BLEU"].style.marker != marks["reported ZH-EN BLEU"].style.marker
     mine, found = marks["mine"], our_results(table, [run], "test")
     assert not mine.style.hollow
     drawn = mine.rows().iloc[0]
@@ -130,7 +130,7 @@ def test_proxies_stand_in_no_panel_of_what_people_counted(papers, prepared, tmp_
     figure = draw("paper-table", Request((run,), options={"paper": "zheng-2019", "table": "table-3"}))
     units = {panel.x.label: {mark.series for mark in panel.marks} for panel in figure.panels}
     assert "mine" in units["coverage difference ratio"]
-    assert all(series.startswith("printed") for series in units["% of source words"])
+    assert all(series.startswith("reported") for series in units["% of source words"])
     for measure, unit in (("over", "Over-translation (proxy, %)"), ("under", "Under-translation (proxy, %)")):
         (mark,) = (mark for panel in figure.panels if panel.x.label == unit for mark in panel.marks)
         assert mark.rows()["score"].tolist() == [wanted[f"{measure} (proxy, %)"]]

@@ -53,7 +53,7 @@ def line_figure() -> Figure:
     )
     marks = (
         Line(table, "step", "loss", "gdr", theme.MODEL_1, low="low", high="high"),
-        Points(table, "step", "loss", "printed", theme.PRINTED, low="low", high="high"),
+        Points(table, "step", "loss", "reported", theme.REPORTED, low="low", high="high"),
         Bars(table, "step", "loss", "bars", theme.MODEL_2),
         Segments(table.assign(x2=0.0, y2=1.0), "step", "loss", "tree", x_end="x2", y_end="y2"),
         Labels(table.dropna().assign(text="<b> $x$"), "step", "loss"),
@@ -142,13 +142,13 @@ def test_lines_bands_bars_and_rules_agree():
 def test_printed_values_are_hollow_on_both():
     figure = line_figure()
     screen, axes = to_plotly(figure), to_matplotlib(figure).axes[0]
-    assert next(trace for trace in screen.data if trace.name == "printed").marker.symbol == "circle-open"
+    assert next(trace for trace in screen.data if trace.name == "reported").marker.symbol == "circle-open"
     hollow = [item for item in axes.collections if item.get_facecolor().size == 0 and len(item.get_offsets()) == 4]
     assert len(hollow) == 1
 
 
 def test_error_bars_end_where_the_table_says():
-    trace = next(trace for trace in to_plotly(line_figure()).data if trace.name == "printed")
+    trace = next(trace for trace in to_plotly(line_figure()).data if trace.name == "reported")
     np.testing.assert_allclose(trace.error_y.array, [0.5, np.nan, 0.5, 0.5])
     np.testing.assert_allclose(trace.error_y.arrayminus, [0.5, np.nan, 0.5, 0.5])
 

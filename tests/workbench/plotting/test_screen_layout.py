@@ -196,7 +196,7 @@ def _luminance(color: str) -> float:
 def test_every_colour_of_a_figure_reads_on_a_dark_page():
     named = {
         theme.NEUTRAL,
-        theme.PRINTED.colour,
+        theme.REPORTED.colour,
         "#444444",
         "#A6A6A6",
         "#8A8A8A",

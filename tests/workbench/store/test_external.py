@@ -83,23 +83,23 @@ def test_a_preset_of_a_paper_counts_as_its_script_does(runs):
 
 def test_a_second_test_set_goes_beside_the_first_and_the_same_one_replaces_it(runs, files):
     folder = runs[0].folder
-    test = external.read_test_set("other", files / "src.de")
-    external.import_translations(folder.parent, test, files / "src.de", {"online-a": files / "online-b.en"})
+    test_set = external.read_test_set("other", files / "src.de")
+    external.import_translations(folder.parent, test_set, files / "src.de", {"online-a": files / "online-b.en"})
     assert open_run(folder).tests() == ["other", "small"]
     assert open_run(folder).translations("other").hypotheses == SYSTEMS["online-b"]
     assert open_run(folder).translations("other").test_set.references is None
-    test = external.read_test_set("small", files / "src.de", [files / "ref.1.en"])
-    external.import_translations(folder.parent, test, files / "src.de", {"online-a": files / "online-a.en"})
+    test_set = external.read_test_set("small", files / "src.de", [files / "ref.1.en"])
+    external.import_translations(folder.parent, test_set, files / "src.de", {"online-a": files / "online-a.en"})
     assert open_run(folder).translations("small").test_set.all_references == [FIRST]
 
 
 def test_nothing_is_written_when_one_file_does_not_fit(files, tmp_path):
     write_lines(files / "short.en", FIRST[:3])
     out = tmp_path / "out"
-    test = external.read_test_set("small", files / "src.de")
+    test_set = external.read_test_set("small", files / "src.de")
     with pytest.raises(TextError, match=r"src\.de has 4 lines but \S*short\.en has 3"):
         external.import_translations(
-            out, test, files / "src.de", {"good": files / "online-a.en", "bad": files / "short.en"}
+            out, test_set, files / "src.de", {"good": files / "online-a.en", "bad": files / "short.en"}
         )
     assert not out.exists()
 
@@ -112,14 +112,14 @@ def test_refusals_name_what_is_wrong(files, tmp_path, copied_runs):
         result = _bring(files, tmp_path / "out", *words)
         assert result.exit_code == 2
         assert said in result.output
-    test = external.read_test_set("small", files / "src.de")
+    test_set = external.read_test_set("small", files / "src.de")
     with pytest.raises(RunError, match="a trained run is here"):
         external.import_translations(
-            copied_runs / "demo", test, files / "src.de", {"transformer": files / "online-a.en"}
+            copied_runs / "demo", test_set, files / "src.de", {"transformer": files / "online-a.en"}
         )
     for name in ("../up", ".hidden", "a/b", "run@step"):
         with pytest.raises(RunError, match="cannot be a folder's name"):
-            external.import_translations(tmp_path / "out", test, files / "src.de", {name: files / "online-a.en"})
+            external.import_translations(tmp_path / "out", test_set, files / "src.de", {name: files / "online-a.en"})
 
 
 def test_what_needs_a_model_says_that_there_is_none(runs):
@@ -168,8 +168,8 @@ def test_a_run_that_is_named_after_a_side_takes_no_lines_of_it(runs):
 
 
 def test_two_versions_under_one_name_are_two_rows(runs, files):
-    test = external.read_test_set("small", files / "src.de", [files / "ref.1.en"])
-    external.import_translations(runs[0].folder.parent, test, files / "src.de", {"online-a": files / "online-a.en"})
+    test_set = external.read_test_set("small", files / "src.de", [files / "ref.1.en"])
+    external.import_translations(runs[0].folder.parent, test_set, files / "src.de", {"online-a": files / "online-a.en"})
     assert testsets.testsets_table(runs)["references"].tolist() == [1, 2]
 
 

@@ -28,9 +28,9 @@ def root(tmp_path) -> Path:
     files = {"source": SOURCES, **SYSTEMS}
     for name, lines in files.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    test = read_test_set("news", tmp_path / "source")
+    test_set = read_test_set("news", tmp_path / "source")
     import_translations(
-        tmp_path / "runs" / "outside", test, tmp_path / "source", {name: tmp_path / name for name in SYSTEMS}
+        tmp_path / "runs" / "outside", test_set, tmp_path / "source", {name: tmp_path / name for name in SYSTEMS}
     )
     return tmp_path / "runs"
 

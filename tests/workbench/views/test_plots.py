@@ -35,7 +35,7 @@ def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
     figure = scores.score_dots(table, printed)
     assert figure.panels[0].y.texts == ("gdr", "qcn", "transformer")
     assert marks_of(figure, Rule)[0].position == 44.06
-    assert [mark.series for mark in figure.legend()] == ["printed"]
+    assert [mark.series for mark in figure.legend()] == ["reported"]
     hollow = [mark for mark in marks_of(figure, Points) if mark.style.hollow]
     assert [mark.table["score"].tolist() for mark in hollow] == [[45.0]]
     assert "gdr is highest in BLEU (45.58)" in figure.summary

@@ -27,9 +27,9 @@ def field(frame: Frame, runs: Sequence[Run], typed_source: str) -> str:
         return ""
     lines: Sequence[str] = ()
     if frame.tested and not typed_source.strip():
-        test = frame.tested[0].translations(frame.view.test).test_set
+        test_set = frame.tested[0].translations(frame.view.test).test_set
         reach = max(context_window(run)[0] for run in context_runs)
-        lines = before(test, frame.view.sentence, reach).in_order
+        lines = before(test_set, frame.view.sentence, reach).in_order
     return st.text_area(
         "Sentences before", placeholder="\n".join(lines), height=80, key=KEY, bind="query-params",
         help="One a line, the nearest last. Left empty: before a sentence that is chosen in the sidebar stand those of "

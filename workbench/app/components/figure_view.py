@@ -118,7 +118,10 @@ def _mark_selected(chart: go.Figure) -> None:
 
 def drawn(name: str, request: Request) -> Figure:
     """The figure, cached while runs and request are the same."""
-    options, palette_names = json.dumps(request.options, sort_keys=True), tuple(run.name for run in request.among)
+    options, palette_names = (
+        json.dumps(request.options, sort_keys=True),
+        tuple(run.name for run in request.palette_runs),
+    )
     request_key = (
         request.test,
         request.sentence,

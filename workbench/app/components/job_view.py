@@ -28,7 +28,7 @@ WHAT_TO_DO = {
 _KILLED = f"Failed: it was killed from outside by signal {{}} (9 is also how a system frees memory). {_GOES_ON}"
 
 
-def said(job: Job, state: str) -> str:
+def status_text(job: Job, state: str) -> str:
     """A sentence for the user on a state and what to do."""
     if state == queue.WAITING:
         return f"Waiting for its turn: number {job.place} in the queue."
@@ -43,7 +43,7 @@ def offer(root: Path, arguments: Sequence[str], label: str = "Run now", title: s
         _follow(root, tuple(arguments))
         return
     if newest is not None and (state := newest.state) in queue.UNFINISHED:
-        st.text(f"The last time: {said(newest, state)}\n{newest.last_line}".rstrip())
+        st.text(f"The last time: {status_text(newest, state)}\n{newest.last_line}".rstrip())
     closed = read_only.active()
     key = f"run-{hashlib.sha256(repr(tuple(arguments)).encode()).hexdigest()[:16]}"
     kind = "primary" if main else "secondary"
@@ -61,7 +61,7 @@ def _follow(root: Path, arguments: tuple[str, ...]) -> None:
     if job is None or state not in queue.ACTIVE:
         st.rerun(scope="app")
         return
-    st.text(f"{job.title}: {said(job, state)}" if state == queue.WAITING else job.title)
+    st.text(f"{job.title}: {status_text(job, state)}" if state == queue.WAITING else job.title)
     show_progress(job, state)
 
 

@@ -18,15 +18,15 @@ _MEASURE = """
 export default function ({ parentElement, data, setStateValue }) {
   const page = document.querySelector('[data-testid="stMainBlockContainer"]')
   if (!page) return
-  parentElement.said ??= data.width
+  parentElement.sent ??= data.width
   const measure = () => {
     const style = getComputedStyle(page)
     const room = page.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)
     const width = data.widths.findLast((one) => one <= room) ?? data.widths[0]
     if (room <= 0) return
     document.cookie = `${data.cookie}=${width}; path=/; samesite=strict`
-    if (width === parentElement.said) return
-    parentElement.said = width
+    if (width === parentElement.sent) return
+    parentElement.sent = width
     setStateValue("width", width)
   }
   let waiting

@@ -19,11 +19,11 @@ def texts(frame: Frame) -> dict[str, str | None]:
     The translation is None for a run whose test set has another sentence at this number.
     """
     opened = {run.name: run.translations(frame.view.test) for run in frame.tested}
-    test = next(iter(opened.values())).test_set
+    test_set = next(iter(opened.values())).test_set
     names, number = short_names(frame.tested), frame.view.sentence
-    text_of: dict[str, str | None] = {SOURCE: test.sources[number]}
-    if test.references is not None:
-        text_of[REFERENCE] = test.references[number]
+    text_of: dict[str, str | None] = {SOURCE: test_set.sources[number]}
+    if test_set.references is not None:
+        text_of[REFERENCE] = test_set.references[number]
     for name, translations in opened.items():
         text_of[names[name]] = (
             translations.hypotheses[number] if translations.test_set.sources[number] == text_of[SOURCE] else None
@@ -52,17 +52,19 @@ def _search(translations: Translations) -> None:
     )
     if not query:
         return
-    test = translations.test_set
-    sides = [test.sources, test.references or []]
+    test_set = translations.test_set
+    sides = [test_set.sources, test_set.references or []]
     lines = [
-        number for number in range(len(test.sources)) if any(query in side[number].lower() for side in sides if side)
+        number
+        for number in range(len(test_set.sources))
+        if any(query in side[number].lower() for side in sides if side)
     ]
     if not lines:
         st.text(f"No sentence has {query!r}.")
         return
     shown = lines[:MOST_FOUND]
     st.dataframe(
-        {"sentence": shown, "source": [test.sources[number] for number in shown]},
+        {"sentence": shown, "source": [test_set.sources[number] for number in shown]},
         hide_index=True,
         placeholder="–",
         height=180,

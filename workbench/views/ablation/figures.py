@@ -89,11 +89,12 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     varied = _drawn_settings(scored.settings, option)
     printed, notes = reported_scores(option, metric, varied), reported_notes(option, metric, varied)
     sentences = [
-        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {scored.said}: means over seeds with 95% intervals"
+        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {scored.description}: "
+        "means over seeds with 95% intervals"
         f"{_interval_text(points['seeds'].tolist())}.",
         f"Dashed: {base}, which has no such option." if base in scores else "",
         f"Hollow: reported in {printed.where}." if printed else "",
-        f"No scores are printed for it; {'; '.join(notes)}." if notes and not printed else "",
+        f"No scores are reported for it; {'; '.join(notes)}." if notes and not printed else "",
     ]
     return drawn(
         points,

@@ -89,10 +89,10 @@ def _reported_panel(
     printed: pd.DataFrame, positions: dict[Any, float], x: Axis, metric: str, baseline: float | None
 ) -> Panel:
     rows = _reported_rows(printed, positions)
-    marks: list[Mark] = [Points(rows, "place", "score", "printed", theme.PRINTED, ("setting",))]
+    marks: list[Mark] = [Points(rows, "place", "score", "reported", theme.REPORTED, ("setting",))]
     if baseline is not None:
-        marks.append(rule(baseline, series="printed baseline", style=SeriesStyle(theme.NEUTRAL, "dot", "none")))
-    return Panel(tuple(marks), x, Axis(metric), 1.4, "printed, on other data")
+        marks.append(rule(baseline, series="reported baseline", style=SeriesStyle(theme.NEUTRAL, "dot", "none")))
+    return Panel(tuple(marks), x, Axis(metric), 1.4, "reported, on other data")
 
 
 def ablation_cost(
@@ -121,7 +121,7 @@ def ablation_cost(
         reported = printed[printed["work"] == work]
         if len(reported):
             rows = _reported_rows(reported, positions)
-            marks.append(Points(rows, "place", "ratio", "printed", theme.PRINTED, ("setting",)))
+            marks.append(Points(rows, "place", "ratio", "reported", theme.REPORTED, ("setting",)))
         label = f"training {work}" if work == MEMORY else f"{work} speed"
         top = 1.06 * max(1.0, *(memory["ratio"] if work == MEMORY else [*speeds["ratio"], *printed["ratio"]]))
         panels.append(Panel(tuple(marks), x, Axis(label, range=(0.0, top)), 1.2))

@@ -33,7 +33,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 def measure(
     run: Run,
-    test: TestSet,
+    test_set: TestSet,
     sizes: Sequence[int] = SIZES,
     short_words: int = 8,
     most_short: int = 50,
@@ -47,8 +47,8 @@ def measure(
     short_words: most words of a sentence for exact search; most_short: at most so many sentences, the first ones;
     most_nodes: most nodes that one exact search expands. Returns the path. Raises RunError without references.
     """
-    if test.references is None:
-        raise RunError(f"{run.name}: the test set {test.name!r} has no references; a curve of BLEU needs them")
+    if test_set.references is None:
+        raise RunError(f"{run.name}: the test set {test_set.name!r} has no references; a curve of BLEU needs them")
     if not sizes or min(sizes) < 1:
         raise RunError(f"beam sizes {', '.join(map(str, sizes))}: give numbers from 1, such as 1,2,4,8")
     import core_models
@@ -61,7 +61,7 @@ def measure(
     for number, size in enumerate(requested):
         start = time.perf_counter()
         hypotheses = translator.translate(
-            test.sources, test.documents, n_best=1, beam=size, length_penalty=length_penalty
+            test_set.sources, test_set.documents, n_best=1, beam=size, length_penalty=length_penalty
         )
         outputs[size], seconds[size] = (
             [hypothesis.text for hypothesis in hypotheses],
@@ -69,17 +69,17 @@ def measure(
         )
         if step is not None:
             step(number + 1, len(requested) + 1)
-    short = [row for row, line in enumerate(test.sources) if len(line.split()) <= short_words][:most_short]
-    table = beam_sizes.quality(outputs, test.references)
-    errors, counts = _search_errors(translator, test, short, outputs[requested[-1]], requested, most_nodes)
+    short = [row for row, line in enumerate(test_set.sources) if len(line.split()) <= short_words][:most_short]
+    table = beam_sizes.quality(outputs, test_set.references)
+    errors, counts = _search_errors(translator, test_set, short, outputs[requested[-1]], requested, most_nodes)
     table = table.assign(seconds=list(seconds.values())).merge(errors.drop(columns="n"), on="size")
     penalty = translator.search.length_penalty if length_penalty is None else length_penalty
     settings = {"length_penalty": penalty, "short_words": short_words, "most_nodes": most_nodes, **counts}
-    path = run.results / "beam_sizes" / f"{test.name}.json"
+    path = run.results / "beam_sizes" / f"{test_set.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = json.loads(table.to_json(orient="records", double_precision=12))
-    texts = digest(test.sources, *test.all_references, test.documents or [])
-    record = {"test": test.name, "weights": weights, "texts": texts, **settings, "sizes": rows}
+    texts = digest(test_set.sources, *test_set.all_references, test_set.documents or [])
+    record = {"test": test_set.name, "weights": weights, "texts": texts, **settings, "sizes": rows}
     write_atomic(path, json.dumps(record, indent=1))
     if step is not None:
         step(len(requested) + 1, len(requested) + 1)
@@ -88,7 +88,7 @@ def measure(
 
 def _search_errors(
     translator: Translator,
-    test: TestSet,
+    test_set: TestSet,
     rows: Sequence[int],
     written: Sequence[str],
     sizes: Sequence[int],
@@ -100,8 +100,8 @@ def _search_errors(
     """
     from analyses import beam_sizes
 
-    sources = [test.sources[row] for row in rows]
-    before = [read_before(translator.context, test, row, written) for row in rows]
+    sources = [test_set.sources[row] for row in rows]
+    before = [read_before(translator.context, test_set, row, written) for row in rows]
     search: dict[str, Any] = {"n_best": 1, "length_penalty": 0.0, **as_arguments(*before)}
     log_probs: dict[int, list[float]] = {}
     for size in sizes:

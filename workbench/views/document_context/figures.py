@@ -35,7 +35,7 @@ class ContextRoutingOptions(ForcedOptions):
     iteration: NonNegativeInt | Literal["all"] = Field("all", description="From 0, as Figures 6 and 7 of Yang 2019")
     show: Literal["all", "c", "p", "sum"] = Field("all", description="Which maps: c, p, c + p (sum), or all of them")
     correlation: Literal["own", "both"] = Field(
-        "own", description="p as it routes, or the true correlation beside Equation 7 as printed"
+        "own", description="p as it routes, or the true correlation beside Equation 7 as published"
     )
     raw: bool = Field(False, description="p without its tanh")
 

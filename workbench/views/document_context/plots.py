@@ -20,7 +20,7 @@ _CELLS = ("system", "row", "iteration", "capsule", "word", "word_token", "distan
 _CURVES = ("system", "measure", "iteration", "value", "low", "high")
 _ROW_INCHES, _LEAST = 0.13, 0.45
 COUPLING, CORRELATION, WEIGHT = "coupling c", "correlation p", "c + p"
-LITERAL = "p by Equation 7 as printed"
+LITERAL = "p by Equation 7 as published"
 TRUE = "p by Pearson's correlation"
 SUM_LIMIT = 1.8  # c is at most 1, p at most tanh 1 = 0.76
 LABELS = {

@@ -62,12 +62,12 @@ def sentences_table(runs: Sequence[Run], test: str, document: str) -> pd.DataFra
     return pd.DataFrame(columns)
 
 
-def describe_read_context(run: Run, test: TestSet, sentence: int) -> str:
+def describe_read_context(run: Run, test_set: TestSet, sentence: int) -> str:
     """Text of the context sentences that a run read with a sentence.
 
     Names the first and the last of each stretch of sentences, and whether the run read its translations of them too.
     """
-    rows = sorted(row for row in context_rows(test, sentence, *context_window(run)) if row is not None)
+    rows = sorted(row for row in context_rows(test_set, sentence, *context_window(run)) if row is not None)
     if not rows:
         return NONE
     stretches = [

@@ -97,10 +97,10 @@ def _help(run: Run) -> str:
 
 def _read_context_caption(frame: Frame, names: Mapping[str, str]) -> str:
     """Caption of the context that systems read for the chosen sentence."""
-    test, number = frame.tested[0].translations(frame.view.test).test_set, frame.view.sentence
+    test_set, number = frame.tested[0].translations(frame.view.test).test_set, frame.view.sentence
     compatible_runs = context_aware_runs(frame.tested)
     descriptions = [
-        f"{names[run.name]} {documents.describe_read_context(run, test, number)}" for run in compatible_runs
+        f"{names[run.name]} {documents.describe_read_context(run, test_set, number)}" for run in compatible_runs
     ]
     others = [names[run.name] for run in frame.tested if run not in compatible_runs]
     context_text = f"Read beside sentence {number}: {'; '.join(descriptions)}." if descriptions else ""

@@ -64,7 +64,7 @@ def show_terms(terms: Sequence[Term]) -> None:
         left.markdown(f"**{escape_markdown(term.name)}**")
         if term.also:
             left.caption(escape_markdown(", ".join(term.also)))
-        right.text(term.said)
+        right.text(term.definition)
         if term.page:
             right.page_link(page_file(term.page), icon=":material/arrow_forward:")
 
@@ -97,7 +97,7 @@ def show_report(root: Path) -> None:
         "A report that can be followed says what you did, what you expected and what came instead: the sentence on the "
         "page, the command that stands behind “Command”, the log of the job. Send these versions along:"
     )
-    st.code("\n".join(f"{part.name}: {part.found}" for part in health.health()), language=None)
+    st.code("\n".join(f"{part.name}: {part.value}" for part in health.health()), language=None)
     st.text(
         "Errors are shown as sentences. Where one is not enough, start the app so that it writes the whole traceback "
         "to its terminal:"
@@ -108,12 +108,14 @@ def show_report(root: Path) -> None:
 
 def _table(heading: str, rows: dict[str, str], description: str) -> None:
     st.dataframe(
-        {"name": list(rows), "said": list(rows.values())},
+        {"name": list(rows), "description": list(rows.values())},
         hide_index=True,
         placeholder="–",
         column_config={
             "name": st.column_config.TextColumn(heading, width="medium"),
-            "said": st.column_config.TextColumn("What it is" if heading != "Key" else "What it does", width="large"),
+            "description": st.column_config.TextColumn(
+                "What it is" if heading != "Key" else "What it does", width="large"
+            ),
         },
         height="content",
         alt=description,

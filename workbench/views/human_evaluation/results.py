@@ -94,7 +94,7 @@ def _unblinded(frame: Frame, study: Study) -> None:
     runs = [run for run in frame.runs if not run.problem and rating.system_name(frame.root, run) in study.systems]
     if runs:
         runs.sort(key=lambda run: rating.system_name(frame.root, run) != baseline)
-        request = Request(tuple(runs), study.test, options={"study": study.name}, among=frame.chosen)
+        request = Request(tuple(runs), study.test, options={"study": study.name}, palette_runs=frame.chosen)
         figure_view.show("human-rating", request)
     st.subheader("Results")
     st.dataframe(

@@ -114,7 +114,7 @@ def _account(
     if not tokens:
         return Account(None, None, None)
     (forced,) = force(opened(reference, weights), [Target(0, source, "", tokens, before)], (_CROSS, _FUTURE))
-    trace, pieces = forced.own.trace, forced.own.source_tokens
+    trace, pieces = forced.without_context.trace, forced.without_context.source_tokens
     future = float(trace[_FUTURE].values.sum()) if _FUTURE in trace else None
     if _CROSS not in trace:
         return Account(None, None, future)

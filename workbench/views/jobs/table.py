@@ -96,7 +96,7 @@ def _select(key: str, names: list[str]) -> None:
 
 def _show_job(job: Job, state: str) -> None:
     st.subheader(escape_markdown(job.title))
-    st.text(job_view.said(job, state))
+    st.text(job_view.status_text(job, state))
     st.code(job.command, language="bash", wrap_lines=True)
     if state in jobs.ACTIVE:
         job_view.show_progress(job, state)
@@ -104,7 +104,7 @@ def _show_job(job: Job, state: str) -> None:
         with errors_as_messages():
             st.session_state[_CHOSEN] = jobs.again(job).folder.name
             st.rerun()
-    log = job.log.strip() or "(it has said nothing yet)"
+    log = job.log.strip() or "(no output yet)"
     height = "content" if log.count("\n") < _MOST_LINES else 24 * _MOST_LINES
     st.code(log, language=None, wrap_lines=True, height=height)
     st.caption(escape_markdown(f"The end of {job.folder / 'log.txt'}"))

@@ -13,7 +13,7 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
-from workbench.views.layer_routing.plots import PRINTED, iteration_axis
+from workbench.views.layer_routing.plots import REPORTED, iteration_axis
 
 _CORPUS = ("series", "measure", "iteration", "value", "low", "high")
 _HEALTH = ("series", "measure", "step", "value", "low", "high")
@@ -22,11 +22,11 @@ LABELS = {
     "diversity": "diversity",
     "effective": "effective capsules",
     "dead": "dead capsules (share)",
-    "entropy_as_printed": "Eq. 17 as printed",
-    "diversity_as_printed": "Eq. 18 as printed",
+    "entropy_as_printed": "Eq. 17 as published",
+    "diversity_as_printed": "Eq. 18 as published",
 }
 CORRECTED = ("entropy", "diversity", "effective", "dead")
-AS_PRINTED = ("entropy_as_printed", "diversity_as_printed")
+AS_PUBLISHED = ("entropy_as_printed", "diversity_as_printed")
 
 
 def routing_corpus(
@@ -43,14 +43,16 @@ def routing_corpus(
     iteration, entropy, diversity), hollow. ceilings: entropies of even shares, drawn as rules.
     """
     require_columns(table, _CORPUS, "table")
-    measures = CORRECTED if formula == "corrected" else AS_PRINTED
+    measures = CORRECTED if formula == "corrected" else AS_PUBLISHED
     panels = []
     for measure in measures:
         marks = _lines(table, measure, "iteration", styles, legend=measure == measures[0])
         of_paper = measure.removesuffix("_as_printed")
         if printed is not None and of_paper in printed:
-            printed_rows = printed.rename(columns={of_paper: "value"})
-            marks.append(Points(printed_rows, "iteration", "value", "printed", PRINTED, legend=measure == measures[0]))
+            reported_rows = printed.rename(columns={of_paper: "value"})
+            marks.append(
+                Points(reported_rows, "iteration", "value", "reported", REPORTED, legend=measure == measures[0])
+            )
         if measure == "entropy":
             marks += [rule(ceiling) for ceiling in ceilings]
         panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), _axis(table, measure), 1.1))

@@ -19,7 +19,7 @@ _CELLS = ("system", "iteration", "layer", "place", "capsule", "value")
 _CURVES = ("series", "iteration", "entropy", "diversity", "effective")
 _ALONG = ("system", "position", "token", "entropy", "effective")
 _ROW_INCHES = 0.11
-PRINTED = SeriesStyle(theme.BLACK, "none", "diamond", hollow=True, size=5.0)
+REPORTED = SeriesStyle(theme.BLACK, "none", "diamond", hollow=True, size=5.0)
 _MARKED = 8.0  # diameter in points of the marker at the chosen position or iteration
 
 
@@ -104,7 +104,7 @@ def routing_curves(
                 large = replace(series_styles[name], dash="none", size=_MARKED)
                 marks.append(Points(marked_rows, "iteration", measure, name, large, ("effective",), False))
         if printed is not None and len(printed):
-            marks.append(Points(printed, "iteration", measure, "printed", PRINTED, legend=measure == "entropy"))
+            marks.append(Points(printed, "iteration", measure, "reported", REPORTED, legend=measure == "entropy"))
         if measure == "entropy":
             marks += [rule(ceiling) for ceiling in ceilings]
         panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), Axis(label), 1.2))

@@ -38,7 +38,7 @@ class PaperTableOptions(FigureOptions):
         (), description="Columns by key; those with a metric of ours unless told, or all where there is none"
     )
     relative: bool = Field(
-        False, description="Speeds as times of the baseline that they are printed for, so that ours can stand there"
+        False, description="Speeds as ratios to the baseline they are reported for, to compare with ours"
     )
 
 

@@ -34,13 +34,13 @@ def paper_table(
     `label` names a `row` on the axis. Columns with the same unit share its panel, each with its own marker. `low` and
     `high` bound an interval (NaN: none). Raises ValueError if a row of `ours` is not in `printed`.
     """
-    require_columns(printed, _PRINTED, "printed")
+    require_columns(printed, _PRINTED, "reported")
     ours = pd.DataFrame(columns=_OURS) if ours is None else ours
     require_columns(ours, _OURS, "ours")
     labels = dict(zip(printed["row"], printed["label"], strict=True))
     unknown = sorted(set(ours["row"]) - set(labels))
     if unknown:
-        raise ValueError(f"there is a score of ours for {unknown[0]!r}, which is no row of the printed table")
+        raise ValueError(f"there is a score of ours for {unknown[0]!r}, which is no row of the reported table")
     row_places = {row: index for index, row in enumerate(labels)}
     reported = printed.assign(place=printed["row"].map(row_places)).dropna(subset=["value"])
     own_results = ours.assign(place=ours["row"].map(row_places))
@@ -75,8 +75,8 @@ def _reported_marks(printed: pd.DataFrame) -> list[Mark]:
     return [
         Points(
             printed[printed["column"] == column], "value", "place",
-            f"printed {column}" if len(columns) > 1 else "printed",
-            replace(theme.PRINTED, marker=_HOLLOW[number % len(_HOLLOW)]), ("label", "column"),
+            f"reported {column}" if len(columns) > 1 else "reported",
+            replace(theme.REPORTED, marker=_HOLLOW[number % len(_HOLLOW)]), ("label", "column"),
         )
         for number, column in enumerate(columns)
     ]  # fmt: skip

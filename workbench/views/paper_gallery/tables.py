@@ -33,7 +33,7 @@ _OURS = {
     "ours": Number("This work", format="%.2f", help="Of other data than the paper's: no reproduction"),
     "low": Number("95% CI lower", format="%.2f"),
     "high": Number("95% CI upper", format="%.2f"),
-    "printed": Text("Printed", width="medium", help="Of the same measure; speeds as ratios to the baseline's"),
+    "reported": Text("Reported", width="medium", help="Of the same measure; speeds as ratios to the baseline's"),
     "differs": Text("Not as reported, and how ours was measured", width="large"),
     "where": "Where",
     "data": "Data",
@@ -43,15 +43,15 @@ _OURS = {
 }
 _CHECKS = {
     "what": Text("What", width="large"),
-    "printed": Text("Printed", alignment="right"),
+    "reported": Text("Reported", alignment="right"),
     "recomputed": Text("Recomputed", alignment="right"),
-    "said": "Outcome",
+    "outcome": "Outcome",
     "note": Text("Note", width="large"),
     "known": Text("Known as", help="This project's label of a known contradiction"),
 }
 _CLAIMS = {
     "what": Text("What", width="large"),
-    "printed": Text("Printed", alignment="right"),
+    "reported": Text("Reported", alignment="right"),
     "unit": "Unit",
     "where": "Where",
     "system": "System",
@@ -181,9 +181,9 @@ def show_checks(checks: pd.DataFrame) -> None:
         if agreeing < len(checks):
             st.badge(f"reported ≠ recomputed: {len(checks) - agreeing}", icon=":material/difference:", color="orange")
     for check in checks[~checks["agrees"].astype(bool)].to_dict("records"):
-        st.text(f"{check['what']}: reported {check['printed']}, recomputed {check['recomputed']}.")
+        st.text(f"{check['what']}: reported {check['reported']}, recomputed {check['recomputed']}.")
     outcome = checks["agrees"].map({True: "agrees", False: "differs"})
-    rows = checks.assign(said=outcome).sort_values("agrees", kind="stable")
+    rows = checks.assign(outcome=outcome).sort_values("agrees", kind="stable")
     st.dataframe(rows, hide_index=True, column_config=_CHECKS, column_order=list(_CHECKS), placeholder="",
                  alt="Reported numbers and what the paper's own numbers give")  # fmt: skip
 

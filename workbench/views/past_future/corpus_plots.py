@@ -23,7 +23,7 @@ _FLIPS = ("system", "distance", "n", "share")
 _ALONG = ("system", "side", "place", "value", "low", "high", "n")
 _RATES = ("system", "side", "value", "low", "high", "n")
 _AREAS = ("system", "words", "auc", "low", "high", "n")
-_BINS = ("system", "bin", "said", "share", "low", "high", "n")
+_BINS = ("system", "bin", "predicted", "share", "low", "high", "n")
 _LEFT = ("sentence", "left", "mean", "most", "source", "word")
 _NEVER = 2.0  # places to the right of the last distance
 _MEAN, _PRINTED_AT = 1.12, 1.2  # x positions of the means, right of an axis from 0 to 1
@@ -124,7 +124,7 @@ def overlap_rates(
             if printed:
                 printed_mean = pd.DataFrame({"place": [_PRINTED_AT], "value": [printed[side]]})
                 hollow = replace(style, dash="none", hollow=True, size=5.0)
-                marks.append(Points(printed_mean, "place", "value", f"{name}, printed", hollow))
+                marks.append(Points(printed_mean, "place", "value", f"{name}, reported", hollow))
             rates.append(f"{mean['value'].iloc[0]:.2f} of {name}")
         panels.append(Panel(tuple(marks), x, Axis("overlap rate", range=(-0.03, 1.03)), 1.3, system))
         descriptions.append(f"{system}: {' and '.join(rates)}")
@@ -188,11 +188,11 @@ def _dots(
 
 
 def _calibration(bins: pd.DataFrame, series_styles: dict[str, SeriesStyle]) -> Panel:
-    diagonal = pd.DataFrame({"said": [0.0, 1.0], "share": [0.0, 1.0]})
-    marks: list[Mark] = [Line(diagonal, "said", "share", "perfect", rule(0).style, (), False)]
+    diagonal = pd.DataFrame({"predicted": [0.0, 1.0], "share": [0.0, 1.0]})
+    marks: list[Mark] = [Line(diagonal, "predicted", "share", "perfect", rule(0).style, (), False)]
     for system in dict.fromkeys(bins["system"]):
-        rows = bins[bins["system"] == system].sort_values("said")
-        marks.append(Line(rows, "said", "share", system, series_styles[system], ("n",), True, "low", "high"))
+        rows = bins[bins["system"] == system].sort_values("predicted")
+        marks.append(Line(rows, "predicted", "share", system, series_styles[system], ("n",), True, "low", "high"))
     bounds = (-0.03, 1.03)
     title = "calibration"
     return Panel(tuple(marks), Axis("PAST, as the system has it", range=bounds), Axis("PAST, true share", range=bounds),

@@ -202,11 +202,11 @@ def _dump(sentences: Sequence[Sentence]) -> dict[str, Any]:
         for sentence in sentences
     ]  # fmt: skip
     arrays = {name: np.concatenate([getattr(sentence, name).ravel() for sentence in sentences]) for name in _ARRAYS}
-    return {"said": np.array(json.dumps(headers)), **arrays}
+    return {"headers": np.array(json.dumps(headers)), **arrays}
 
 
 def _parse(arrays: Mapping[str, Any]) -> list[Sentence]:
-    headers = json.loads(str(arrays["said"]))
+    headers = json.loads(str(arrays["headers"]))
     flat = {name: checked_numbers(arrays, {name: "N"}, _OVERLAPS)[name] for name in _ARRAYS}
     parts = {name: _split(flat[name], [record["shapes"][name] for record in headers]) for name in _ARRAYS}
     sentences = [

@@ -125,7 +125,7 @@ def _read_states(
     inputs, targets = EncodedInputs(translator.context, vocabularies, text.sources, text.documents), list(text.targets)
     written = vocabularies[1].encode(targets)
     for row, ids in enumerate(written):
-        inputs.found(row, ids)
+        inputs.add_output(row, ids)
     for begin in range(0, len(text.rows), AT_ONCE):
         batch = text.rows[begin : begin + AT_ONCE]
         states = features(system, inputs.batch(batch, [written[row] for row in batch]))

@@ -50,7 +50,7 @@ def score_dots(
                 )
         if printed is not None and (printed["metric"] == metric).any():
             reported = printed[printed["metric"] == metric].assign(place=lambda t: t["system"].map(row_places))
-            marks.append(Points(reported, "score", "place", "printed", theme.PRINTED, ("system",)))
+            marks.append(Points(reported, "score", "place", "reported", theme.REPORTED, ("system",)))
         panels.append(Panel(tuple(marks), Axis(metric), category_axis(systems, reversed=True), _height(len(systems))))
     return Figure(
         "scores",

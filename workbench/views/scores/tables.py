@@ -75,7 +75,7 @@ def choose_counting(references: int) -> Counting:
     preset = left.selectbox(
         "Metric settings (sacreBLEU signature)",
         list(PRESETS),
-        format_func=lambda name: f"{name}: {PRESETS[name].said}",
+        format_func=lambda name: f"{name}: {PRESETS[name].description}",
         key="preset",
         bind="query-params",
     )

@@ -25,18 +25,18 @@ def of_request(request: Request, metrics: Sequence[str], root: Path) -> tuple[Se
     names = short_names(request.runs)
     translations_of_runs = {run.name: run.translations(request.test) for run in request.runs}
     scoring.check_alike(translations_of_runs)
-    test = next(iter(translations_of_runs.values())).test_set
+    test_set = next(iter(translations_of_runs.values())).test_set
     scores = {}
-    if test.references is not None:
+    if test_set.references is not None:
         for metric in metrics:
             statistics_of_runs = scoring.statistics_of_all(request.runs, translations_of_runs, metric)
             scores[scoring.METRIC_NAMES[metric]] = {
                 names[run]: segment_scores(statistics) for run, statistics in statistics_of_runs.items()
             }
-    annotations, problems = segment_annotations.read_all(root, request.test, len(test.sources))
-    if test.documents is not None:
-        annotations = annotations.assign(**{DOCUMENT: test.documents})
+    annotations, problems = segment_annotations.read_all(root, request.test, len(test_set.sources))
+    if test_set.documents is not None:
+        annotations = annotations.assign(**{DOCUMENT: test_set.documents})
     outputs = {names[run]: translations.hypotheses for run, translations in translations_of_runs.items()}
     return sentence_table(
-        test.sources, test.references, outputs, scores, names.get(request.base), annotations
+        test_set.sources, test_set.references, outputs, scores, names.get(request.base), annotations
     ), problems

@@ -105,10 +105,10 @@ if machine.open:
     parts_of_machine = health.health()
     with machine:
         st.dataframe(
-            {"part": [part.name for part in parts_of_machine], "found": [part.found for part in parts_of_machine]},
+            {"part": [part.name for part in parts_of_machine], "value": [part.value for part in parts_of_machine]},
             hide_index=True,
             placeholder="–",
-            column_config={"part": "Part", "found": "Found"},
+            column_config={"part": "Part", "value": "Value"},
             width=700,
             height="content",
             alt="Device, fonts and versions",

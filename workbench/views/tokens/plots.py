@@ -72,7 +72,7 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
     """
     require_columns(table, _LENS, "table")
     longest = max(4, _ROOM // int(table.groupby("system")["layer"].nunique().sum()))
-    table = table.assign(said=[cut(token_text(str(word)), longest) for word in table["best"]])
+    table = table.assign(label=[cut(token_text(str(word)), longest) for word in table["best"]])
     systems = list(dict.fromkeys(table["system"]))
     panels = []
     for system in systems:
@@ -87,7 +87,7 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
             hover=("best", "best_probability", "rank", "entropy"),
         )
         cell_labels = Labels(
-            rows, "layer", "step", text="said", ground="probability", offset_points=0.0, font_points=6.0
+            rows, "layer", "step", text="label", ground="probability", offset_points=0.0, font_points=6.0
         )
         x = category_axis([str(name) for name in layers["name"]], "layer")
         y = token_axis([str(token) for token in words["token"]], "word", reversed=True, first=1)

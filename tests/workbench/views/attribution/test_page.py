@@ -19,9 +19,9 @@ RUNS = ["demo/transformer", "demo/future-cost-2"]
 
 def expected(run, sentence, chosen, **options):
     """By way of the text of the reference, as the translator segments it."""
-    translator, test = core_models.load(run.folder), run.translations("test").test_set
-    (source,) = translator.source_vocabulary.encode([test.sources[sentence]])
-    (target,) = translator.target_vocabulary.encode([test.references[sentence]])
+    translator, test_set = core_models.load(run.folder), run.translations("test").test_set
+    (source,) = translator.source_vocabulary.encode([test_set.sources[sentence]])
+    (target,) = translator.target_vocabulary.encode([test_set.references[sentence]])
     return attribute(translator.systems[0], source, target, True, chosen, **options)
 
 

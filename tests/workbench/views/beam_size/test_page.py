@@ -33,13 +33,13 @@ def measured(taught_run, tmp_path_factory):
 
 
 def test_quality_is_that_of_translating_with_each_size(measured):
-    translator, test = core_models.load(measured.folder), measured.translations("test").test_set
+    translator, test_set = core_models.load(measured.folder), measured.translations("test").test_set
     for row in beam_sizes.read(measured, "test")["sizes"]:
-        lines = [one.text for one in translator.translate(test.sources, beam=row["size"])]
-        assert row["bleu"] == pytest.approx(BLEU().corpus_score(lines, [test.references]).score)
+        lines = [one.text for one in translator.translate(test_set.sources, beam=row["size"])]
+        assert row["bleu"] == pytest.approx(BLEU().corpus_score(lines, [test_set.references]).score)
         assert row["empty"] == lines.count("")
         assert row["length_ratio"] == pytest.approx(
-            sum(len(line.split()) for line in lines) / sum(len(line.split()) for line in test.references)
+            sum(len(line.split()) for line in lines) / sum(len(line.split()) for line in test_set.references)
         )
 
 
@@ -48,15 +48,15 @@ def test_a_run_whose_search_asks_for_several_is_measured_with_a_beam_of_one_too(
     config = run.folder / "config.yaml"
     config.write_text(config.read_text().replace("n_best: 1", "n_best: 5"))
     assert open_run(run.folder).config.search.n_best == 5
-    test = measured.translations("test").test_set
-    beam_sizes.measure(run, test, [1], short_words=7, most_short=1, most_nodes=300)
+    test_set = measured.translations("test").test_set
+    beam_sizes.measure(run, test_set, [1], short_words=7, most_short=1, most_nodes=300)
     (found,), wanted = beam_sizes.read(run, "test")["sizes"], beam_sizes.read(measured, "test")["sizes"][0]
     assert found["bleu"] == wanted["bleu"]
 
 
 def test_search_errors_are_beams_that_something_more_probable_beats(measured):
-    translator, test = core_models.load(measured.folder), measured.translations("test").test_set
-    short = [source for source in test.sources if len(source.split()) <= 7][:4]
+    translator, test_set = core_models.load(measured.folder), measured.translations("test").test_set
+    short = [source for source in test_set.sources if len(source.split()) <= 7][:4]
     exact = [translator.exact(source, most_nodes=100_000) for source in short]  # without a bound
     assert all(one.decided for one in exact)
     said = beam_sizes.read(measured, "test")
@@ -106,15 +106,15 @@ def test_a_run_that_was_not_measured_is_asked_for(with_demo):
 
 def test_curves_of_different_versions_of_a_test_set_are_refused(measured, tmp_path):
     run = open_run(shutil.copytree(measured.folder, tmp_path / "again"))
-    test = measured.translations("test").test_set
-    beam_sizes.measure(run, test, [1], most_short=0)
+    test_set = measured.translations("test").test_set
+    beam_sizes.measure(run, test_set, [1], most_short=0)
     request = Request((measured, run))
     assert list(beam_sizes.read_all(request.runs, "test")) == [measured.name, run.name]
     assert draw("beam-sizes", request).panels
     for other in (
-        replace(test, sources=["the dog", *test.sources[1:]]),
-        replace(test, references=["der Hund", *test.references[1:]]),
-        replace(test, documents=["one"] * len(test.sources)),
+        replace(test_set, sources=["the dog", *test_set.sources[1:]]),
+        replace(test_set, references=["der Hund", *test_set.references[1:]]),
+        replace(test_set, documents=["one"] * len(test_set.sources)),
     ):
         beam_sizes.measure(run, other, [1], most_short=0)
         with pytest.raises(RunError, match="different versions of 'test'; measure all of them again: workbench beam-"):

@@ -52,23 +52,23 @@ def test_translations_before_are_left_out_beside_their_sources():
 
 @pytest.fixture(scope="module")
 def row(context_runs):
-    test = context_runs[0].translations("test").test_set
-    return next(place for place in range(len(test.sources)) if context_rows(test, place, 2)[-1] is not None)
+    test_set = context_runs[0].translations("test").test_set
+    return next(place for place in range(len(test_set.sources)) if context_rows(test_set, place, 2)[-1] is not None)
 
 
 def scored(run, row, sources, trace=()):
     """The reference of a sentence with some context, by the translator's own account."""
-    test = run.translations("test").test_set
+    test_set = run.translations("test").test_set
     translator = core_models.load(run.folder)
     reach = translator.context.sentences
     contexts = [[*sources, *[None] * (reach - len(sources))]]
-    return translator.score([test.sources[row]], [test.references[row]], contexts=contexts, trace=trace)[0]
+    return translator.score([test_set.sources[row]], [test_set.references[row]], contexts=contexts, trace=trace)[0]
 
 
 def test_changes_are_differences_of_log_p(context_runs, row):
     run = context_runs[0]
-    test = run.translations("test").test_set
-    near, far = test.sources[row - 1], test.sources[row - 2]
+    test_set = run.translations("test").test_set
+    near, far = test_set.sources[row - 1], test_set.sources[row - 2]
     table = changes(run, "test", row, "reference")
     known = table.set_index(["what", "distance", "place"])
     as_is = scored(run, row, [near, far]).log_prob
@@ -99,8 +99,8 @@ def test_capsules_cannot_see_the_order_of_words_but_that_of_sentences(context_ru
 
 def test_couplings_of_the_other_words_move(context_runs, row):
     run = context_runs[0]
-    test = run.translations("test").test_set
-    near, far = test.sources[row - 1], test.sources[row - 2]
+    test_set = run.translations("test").test_set
+    near, far = test_set.sources[row - 1], test_set.sources[row - 2]
     names = ["query_capsules.couplings", "context.distance"]
     whole, rest = scored(run, row, [near, far], names), scored(run, row, [near], names)
     own = whole.trace["context.distance"].values == 1

@@ -127,7 +127,7 @@ def test_figures_6_and_7_and_the_literal_correlation(context_runs, passed):
     assert (abs(first - first[0]) < 1e-6).all()  # every query begins as the same one: equal columns in Figure 7
     both = draw("context-routing", request(run, row, show="p", correlation="both", iteration=2, raw=True))
     assert [panel.title for panel in both.panels] == [
-        "iteration 2, p by Pearson's correlation", "iteration 2, p by Equation 7 as printed",
+        "iteration 2, p by Pearson's correlation", "iteration 2, p by Equation 7 as published",
     ]  # fmt: skip
     for mark, name in zip(heats(both), ("pearson", "eq7"), strict=True):
         np.testing.assert_allclose(np.tanh(mark.cells()[0]), trace[f"query_capsules.{name}"].values[2].T, atol=1e-5)

@@ -45,8 +45,8 @@ def test_terms_that_only_speak_of_a_text_come_after_those_it_names():
 def test_the_page_searches_its_glossary_and_draws_every_formula(with_demo):
     at = open_page("help", term="completeness")
     (term,) = [term for term in glossary.terms() if term.name == "Completeness"]
-    assert term.said in texts(at)
-    assert sum(known.said in texts(at) for known in glossary.terms()) < 5
+    assert term.definition in texts(at)
+    assert sum(known.definition in texts(at) for known in glossary.terms()) < 5
     assert [element.value.strip("$\n ") for element in at.latex] == [one.latex for one in glossary.formulas()]
     assert f"WORKBENCH_DEBUG=1 workbench app --runs {with_demo}" in codes(at)
 

@@ -37,11 +37,11 @@ def here(runs_root, demo_runs, context_runs) -> dict[str, Run]:
 def in_document(run, row):
     """A sentence in its document by the translator's own account, after the run's own translations."""
     translations, translator = run.translations("test"), core_models.load(run.folder)
-    test = translations.test_set
-    contexts, outputs = translator.contexts(test.sources, test.documents, translations.hypotheses)
+    test_set = translations.test_set
+    contexts, outputs = translator.contexts(test_set.sources, test_set.documents, translations.hypotheses)
     written = None if outputs is None else [outputs[row]]
     before = {} if contexts is None else {"contexts": [contexts[row]], "context_outputs": written}
-    return translator.translate([test.sources[row]], **before, **SEARCH)[0]
+    return translator.translate([test_set.sources[row]], **before, **SEARCH)[0]
 
 
 def after_lines(run):
@@ -63,17 +63,17 @@ def said(one):
 
 def second(run):
     """The first sentence with two before it."""
-    test = run.translations("test").test_set
-    return next(row for row in range(len(test.sources)) if context_rows(test, row, 2)[1] is not None)
+    test_set = run.translations("test").test_set
+    return next(row for row in range(len(test_set.sources)) if context_rows(test_set, row, 2)[1] is not None)
 
 
 @pytest.mark.parametrize("name", ["qcn-reg", "han"])
 def test_translate_puts_a_chosen_sentence_into_its_document_and_a_typed_one_where_it_is_told(here, name):
     run, options = here[name], {"beam": "2", "with": name, "runs": [f"demo/{name}"]}
-    row, test = second(run), run.translations("test").test_set
+    row, test_set = second(run), run.translations("test").test_set
     at = open_page("translate", sentence=str(row), **options)
     assert shown(at) == said(in_document(run, row))
-    assert "\n".join(test.sources[row - 2 : row]) in texts(at)
+    assert "\n".join(test_set.sources[row - 2 : row]) in texts(at)
     typed = open_page("translate", source=SOURCE, before="\n".join(LINES), **options)
     assert shown(typed) == said(after_lines(run))
     (command,) = (code for code in codes(typed) if code.startswith("echo "))
@@ -95,9 +95,9 @@ def test_a_run_of_another_version_reads_what_stands_before_the_shown_sentence(co
     view = ViewState((shown.name, known.name), "test", row)
     here, alike = (Frame(tmp_path, (shown, run), (), view) for run in (known, context_runs[1]))
     assert here.tested == (shown, known)
-    test = shown.translations("test").test_set
+    test_set = shown.translations("test").test_set
     read = document_context_input.read_by(here, known, "", "")
-    assert read.sources[:2] == (test.sources[row - 1], test.sources[row - 2])
+    assert read.sources[:2] == (test_set.sources[row - 1], test_set.sources[row - 2])
     assert read.outputs is None  # its own translations are of other sentences
     assert document_context_input.read_by(alike, context_runs[1], "", "").outputs is not None
 
@@ -121,7 +121,7 @@ def test_what_if_hands_each_run_what_it_reads(here):
 def test_coverage_is_that_of_the_pass_in_the_document(here):
     """Of a sentence of the test set whose attention covers other words when nothing stands before it."""
     run = here["han"]
-    translator, test = core_models.load(run.folder), run.translations("test").test_set
+    translator, test_set = core_models.load(run.folder), run.translations("test").test_set
 
     def covered(source, tokens, before):
         (trace,) = translator.trace([source], [tokens], ["decoder.cross_attention"], **as_arguments(before))
@@ -130,7 +130,7 @@ def test_coverage_is_that_of_the_pass_in_the_document(here):
         words, *_ = attention.without_end(words, attention.joined(tokens), attention.joined(pieces))
         return {i for i, _ in from_attention(words)}, words.shape[1]
 
-    for source in test.sources:
+    for source in test_set.sources:
         before = live.completed(run, typed_context("\n".join(LINES), 3))
         (one,) = translator.translate([source], contexts=[before.sources], context_outputs=[before.outputs], **SEARCH)
         wanted, words = covered(source, one.tokens, before)
@@ -162,14 +162,14 @@ def test_the_command_line_reads_documents_of_a_file(here, tmp_path):
         return CliRunner().invoke(cli.app, [str(word) for word in words], input=input)
 
     reader, plain = here["han"], here["transformer"]
-    test, file = reader.translations("test").test_set, tmp_path / "some.en"
-    file.write_text("".join(f"{line}\n" for line in test.sources[:5]), encoding="utf-8")
+    test_set, file = reader.translations("test").test_set, tmp_path / "some.en"
+    file.write_text("".join(f"{line}\n" for line in test_set.sources[:5]), encoding="utf-8")
     ids = tmp_path / "ids.txt"
     ids.write_text("a\na\na\nb\nb\n", encoding="utf-8")
     translator = core_models.load(reader.folder)
-    wanted = [one.text for one in translator.translate(test.sources[:5], list("aaabb"))]
+    wanted = [one.text for one in translator.translate(test_set.sources[:5], list("aaabb"))]
     alone = run("translate", reader.folder, "--input", file)
-    assert alone.stdout.splitlines() == [one.text for one in translator.translate(test.sources[:5])]
+    assert alone.stdout.splitlines() == [one.text for one in translator.translate(test_set.sources[:5])]
     assert "every line stands alone. Give --doc-ids or --context." in alone.stderr
     named = run("translate", reader.folder, "--input", file, "--doc-ids", ids)
     assert named.stdout.splitlines() == wanted
@@ -177,12 +177,12 @@ def test_the_command_line_reads_documents_of_a_file(here, tmp_path):
     (tmp_path / "some.docids").write_bytes(ids.read_bytes())
     assert run("translate", reader.folder, "--input", file).stdout.splitlines() == wanted
     drawn = run("translate", reader.folder, "--input", file, "--num-samples", "1", "--temperature", "0.01")
-    samples = translator.sample(test.sources[:5], 1, 0.01, documents=list("aaabb"))
+    samples = translator.sample(test_set.sources[:5], 1, 0.01, documents=list("aaabb"))
     assert drawn.stdout.splitlines() == [one.text for (one,) in samples]
     scored = [run("score", reader.folder, "--source", file, "--target", file, *ids) for ids in ((), ("--doc-ids", ids))]
     assert scored[0].stdout == scored[1].stdout
-    for line, one in zip(scored[0].stdout.splitlines(),
-                         translator.score(test.sources[:5], test.sources[:5], list("aaabb")), strict=True):  # fmt: skip
+    expected = translator.score(test_set.sources[:5], test_set.sources[:5], list("aaabb"))
+    for line, one in zip(scored[0].stdout.splitlines(), expected, strict=True):
         assert float(line.split("\t")[0]) == pytest.approx(one.log_prob, abs=1e-3)
     for words, message in (
         ((plain.folder, "--input", file, "--doc-ids", ids), "was trained without context and reads single sentences"),

@@ -93,7 +93,7 @@ def test_curves_are_the_measures_beside_the_papers(routed, passed):
     np.testing.assert_allclose(whole.diversity.dropna(), routing.diversity(passed), atol=1e-5)
     third = figure.table[figure.table.series == "em-routing, layer 3"]
     np.testing.assert_allclose(third.entropy.dropna(), routing.entropy(passed[:, :, [2]]), atol=1e-5)
-    printed = figure.table[figure.table.series == "printed"]
+    printed = figure.table[figure.table.series == "reported"]
     assert printed.entropy.dropna().tolist() == [6.24, 5.93, 5.86]
     assert printed.diversity.dropna().tolist() == [0.0, 0.09, 0.18]
 

@@ -49,11 +49,11 @@ def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
     differing = presets.checks_of(library(), "dou-2019", "table-1").query("not agrees")
     said = " ".join(texts(at))
     for check in differing.to_dict("records"):
-        assert f"reported {check['printed']}, recomputed {check['recomputed']}" in said
+        assert f"reported {check['reported']}, recomputed {check['recomputed']}" in said
     badges = [element.value for element in at.markdown if "recomputed" in element.value]
     assert any(f"≠ recomputed: {len(differing)}" in badge for badge in badges)
     (chart,) = charts(at)
-    assert traces(chart, "printed")[0]["x"].tolist() == [float(row.values["bleu"]) for row in table.rows]
+    assert traces(chart, "reported")[0]["x"].tolist() == [float(row.values["bleu"]) for row in table.rows]
     assert f"workbench demo --runs {runs_root}" in codes(at)
 
 
@@ -145,7 +145,7 @@ def test_figure_4_of_yang_2019_prints_which_numbers_of_sentences_are_best(runs_r
     at = open_page("gallery", paper="yang-2019", table="Figure 4")
     assert _printed(at).set_index("row")["K"].to_dict() == {"best Meteor": "1", "best BLEU": "2", "chosen": "3"}
     (chart,) = charts(at)
-    assert traces(chart, "printed")[0]["x"].tolist() == [1, 2, 3]
+    assert traces(chart, "reported")[0]["x"].tolist() == [1, 2, 3]
     assert "There is no run here yet, so nothing of ours can be drawn." in " ".join(texts(at))
 
 
@@ -171,9 +171,9 @@ def test_figures_4_and_5_of_yang_2019_stand_beside_our_numbers(runs_by, table, o
 def test_a_run_from_elsewhere_does_not_hinder_figures_of_an_option(runs_by, runs_root):
     runs = runs_by("capsules", 2, 4, 8)
     folder = runs[0].folder / "translations" / "test"
-    test = external.read_test_set("test", folder / "sources.txt", [folder / "references.txt"])
+    test_set = external.read_test_set("test", folder / "sources.txt", [folder / "references.txt"])
     external.import_translations(
-        runs_root / "outside", test, folder / "sources.txt", {"online": folder / "hypotheses.txt"}
+        runs_root / "outside", test_set, folder / "sources.txt", {"online": folder / "hypotheses.txt"}
     )
     chosen = ["outside/online", *(run.name for run in runs)]
     at = open_page("gallery", paper="yang-2019", table="Figure 5", runs=chosen)
@@ -193,8 +193,8 @@ def test_figures_6_and_7_of_yang_2019_are_all_iterations_of_a_sentence(
     table, array, printed, with_context, context_runs
 ):
     run = context_runs[0]
-    test = run.translations("test").test_set
-    row = next(row for row in range(len(test.sources)) if None not in context_rows(test, row, 2))
+    test_set = run.translations("test").test_set
+    row = next(row for row in range(len(test_set.sources)) if None not in context_rows(test_set, row, 2))
     at = open_page("gallery", paper="yang-2019", table=table, runs=[run.name], sentence=str(row))
     (shown,) = _printed(at).to_dict("records")
     assert {name: shown[name] for name in printed} == printed

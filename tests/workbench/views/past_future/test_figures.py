@@ -38,8 +38,8 @@ def plain(demo_runs, tmp_path):
 @pytest.fixture
 def forced(run):
     """The references of the first six sentences, by the translator's own account."""
-    test = run.translations("test").test_set
-    return core_models.load(run.reference).score(test.sources[:6], test.references[:6], trace=NAMES)
+    test_set = run.translations("test").test_set
+    return core_models.load(run.reference).score(test_set.sources[:6], test_set.references[:6], trace=NAMES)
 
 
 def test_what_is_measured_is_what_the_forced_passes_did(run, forced):
@@ -142,14 +142,14 @@ def test_overlap_rates_stand_beside_printed_ones(run, forced):
     figure = draw("overlap", Request((run,), "test", options={"sentences": 6}))
     table = figure.table
     for side, printed in (("PAST", 0.72), ("FUTURE", 0.70)):
-        assert table[table.series == f"{side}, printed"].value.tolist() == [printed]
+        assert table[table.series == f"{side}, reported"].value.tolist() == [printed]
         rates = [
             overlap.overlaps(*(one.trace[f"{s}_bag.rank"].values for s in ("past", "future")), one.tokens)
             for one in forced
         ]
         mean = table[(table.series == side) & (table.mark == "points")].value.tolist()
         assert mean == pytest.approx([np.mean([rate[side == "FUTURE"].mean() for rate in rates])], abs=1e-6)
-    assert "printed" not in " ".join(draw("overlap", Request((run,), "test", options={"printed": False})).table.series)
+    assert "reported" not in " ".join(draw("overlap", Request((run,), "test", options={"printed": False})).table.series)
 
 
 def test_the_truth_beside_runs_and_rules(run, plain):

@@ -82,8 +82,10 @@ def test_differences_are_those_of_each_test_set_under_one_correction(runs):
 
 
 def test_what_is_not_translated_is_left_out_of_its_test_set_alone(runs, tmp_path):
-    test = external.read_test_set("third", tmp_path / "news.ref", [tmp_path / "news.ref"])
-    external.import_translations(runs[0].folder.parent, test, tmp_path / "news.ref", {"plain": tmp_path / "news.twin"})
+    test_set = external.read_test_set("third", tmp_path / "news.ref", [tmp_path / "news.ref"])
+    external.import_translations(
+        runs[0].folder.parent, test_set, tmp_path / "news.ref", {"plain": tmp_path / "news.twin"}
+    )
     runs = [open_run(run.folder) for run in runs]
     assert test_sets.shared_tests(runs) == list(TESTS)
     assert test_sets.shared_tests(runs[:1]) == ["news", "talks", "third"]
