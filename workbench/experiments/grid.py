@@ -79,15 +79,24 @@ class Experiment(Section):
     seeds: tuple[int, ...] = Field((1,), min_length=1)
     training: dict[str, Any]
     search: dict[str, Any] = {}
-    begin_from: str | None = Field(
-        None, description="a run below the runs folder that cells begin from; {seed} in its name is the cell's seed"
+    begin_from: str | dict[str, str] | None = Field(
+        None,
+        description="a run below the runs folder that cells begin from, or one for each system that begins from a run; "
+        "{seed} in its name is the cell's seed",
     )
     inspect: str | None = Field(None, description="test set whose beam trees and traces are kept")
 
-    def settings(self, root: Path, seed: int) -> dict[str, Any]:
+    @model_validator(mode="after")
+    def _known_beginners(self) -> Experiment:
+        beginners = self.begin_from if isinstance(self.begin_from, dict) else {}
+        for system in beginners.keys() - self.systems.keys():
+            raise ValueError(f"begin_from: there is no system {system!r}; {nearest(system, list(self.systems))}")
+        return self
+
+    def settings(self, root: Path, system: str, seed: int) -> dict[str, Any]:
         """The training settings of a cell, with its seed and the run it begins from; root: the runs folder."""
-        begun = None if self.begin_from is None else self.begin_from.replace("{seed}", str(seed))
-        begins = {} if begun is None else {"init_from": str((root / begun).resolve())}
+        first = self.begin_from.get(system) if isinstance(self.begin_from, dict) else self.begin_from
+        begins = {} if first is None else {"init_from": str((root / first.replace("{seed}", str(seed))).resolve())}
         return {**self.training, **begins, "seed": seed}
 
 
@@ -160,7 +169,7 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """The training settings from the grid, the cell's seed and the run that it begins from."""
-        return self.experiment.settings(self.folder.parents[1], self.seed)
+        return self.experiment.settings(self.folder.parents[1], self.system, self.seed)
 
     def changes(self) -> list[str]:
         """Settings with an effect on the result in which the existing run and the grid differ."""
@@ -202,7 +211,8 @@ class Cell:
 def read_experiment(path: Path) -> Experiment:
     """Read and check a grid with its training and search settings; raises ConfigError."""
     experiment = parse(Experiment, read_yaml(path), str(path))
-    parse(TrainingConfig, experiment.settings(path.parent, experiment.seeds[0]), f"{path}: training")
+    for system in experiment.systems:
+        parse(TrainingConfig, experiment.settings(path.parent, system, experiment.seeds[0]), f"{path}: training")
     search = parse(SearchConfig, experiment.search, f"{path}: search")
     if experiment.inspect is not None and search.finished_hypotheses == "keep":
         raise RunError(

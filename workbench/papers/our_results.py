@@ -173,10 +173,11 @@ def _experiment(grid: Path) -> tuple[dict[str, str], str]:
     if not grid.is_file():
         return {}, ""
     experiment = read_experiment(grid)
-    training = parse(TrainingConfig, experiment.settings(grid.parent, experiment.seeds[0]), str(grid))
-    return {
-        name: trained_as(system, training) for name, system in experiment.systems.items()
-    }, experiment.data.languages
+    systems = {}
+    for name, system in experiment.systems.items():
+        settings = experiment.settings(grid.parent, name, experiment.seeds[0])
+        systems[name] = trained_as(system, parse(TrainingConfig, settings, str(grid)))
+    return systems, experiment.data.languages
 
 
 def missing_results(table: Table, runs: Sequence[Run], test: str, ours: pd.DataFrame) -> dict[str, list[Run]]:

@@ -186,6 +186,15 @@ def test_cells_begin_from_the_run_with_their_seed(tmp_path):
     assert begun == [(seed, str(tmp_path / "grid" / f"plain.seed-{seed}")) for seed in (3, 5)]
 
 
+def test_one_system_of_a_grid_begins_from_another(tmp_path):
+    begins = {"future": "grid/plain.seed-{seed}"}
+    grid = read_experiment(_write(tmp_path, seeds=[3], begin_from=begins))
+    begun = {cell.system: cell.training.init_from for cell in cells(grid, tmp_path)}
+    assert begun == {"plain": None, "future": str(tmp_path / "grid" / "plain.seed-3")}
+    with pytest.raises(ConfigError, match=r"begin_from: there is no system 'futur'; .*future"):
+        read_experiment(_write(tmp_path, begin_from={"futur": "grid/plain"}))
+
+
 def test_a_cell_that_another_process_holds_is_passed_by_and_one_that_fails_stops_no_other(tmp_path, files):
     experiment, root, said = read_experiment(_write(tmp_path)), tmp_path / "runs", []
     plain, future = cells(experiment, root)
