@@ -68,8 +68,10 @@ def _interrupts_arrive() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_state(tmp_path_factory) -> None:
-    """No test, and nothing that it starts, writes into the home of whoever runs it."""
+    """No test, and nothing that it starts, writes into the home of whoever runs it, or sees runs but its own."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["WORKBENCH_EXHIBITS"] = "0"
 
 
 @pytest.fixture(autouse=True)

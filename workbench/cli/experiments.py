@@ -138,6 +138,20 @@ def experiment_table(
         say("\n".join(map(str, written)))
 
 
+@experiment_app.command("exhibits")
+def experiment_exhibits(
+    out: Annotated[Path, typer.Option(help="Folder to write the weights and runs.zip to")],
+    root: RunsRoot = Path("runs"),
+    file: Annotated[
+        Path | None, typer.Option(help="Experiment file; by default that of the package's exhibits")
+    ] = None,
+) -> None:
+    """Round the weights of a finished grid to half precision and pack its runs for a fresh installation to show."""
+    from workbench.experiments.exhibits import grid_file, pack
+
+    say(pack(file or grid_file(), root, out, say))
+
+
 @experiment_app.command("systems")
 def experiment_systems(
     sizes: Annotated[bool, typer.Option(help="Count parameters too (for a vocabulary of 8,000 subwords)")] = False,

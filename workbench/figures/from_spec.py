@@ -11,6 +11,7 @@ from core_models.config import CONFIG, split_reference
 from workbench.figures.drawing import draw as draw_figure
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe, figure_command
+from workbench.store import exhibits
 from workbench.store.file_digests import digest_of
 from workbench.store.provenance import digests
 from workbench.store.runs import Run, RunError, list_runs, open_run
@@ -87,7 +88,7 @@ def _file_path(option: str, recipe: Recipe, root: Path, files: Mapping[str, obje
 def _find(name: str, root: Path, model: str | None) -> Run:
     """The run of a name below `root`, under this name, which may be the last part of its path as in commands."""
     folder, step = split_reference(name)
-    if (root / folder / CONFIG).is_file():
+    if (exhibits.located(folder, root) / CONFIG).is_file():
         return open_run(name, root)
     names = _ending_alike([run.name for run in list_runs(root) if not run.problem], folder.as_posix())
     if not names:

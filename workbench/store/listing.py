@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workbench.store import exhibits
 from workbench.store.file_cache import KeptByFiles
 from workbench.store.run_configs import MOST_RUNS
 from workbench.store.runs import Run, RunError, examine, run_folders
@@ -37,8 +38,12 @@ _KEPT: KeptByFiles[tuple[Run, Known | None]] = KeptByFiles(MOST_RUNS)
 
 
 def listing(root: Path) -> Listing:
-    """The runs below a folder, by name."""
+    """The runs below a folder, by name, and after them the exhibits."""
     entries = [_seen(folder, folder.relative_to(root).as_posix()) for folder in run_folders(root)]
+    if (shown := exhibits.root()) is not None:
+        names = {run.name for run, _ in entries}
+        known = [(folder, folder.relative_to(shown).as_posix()) for folder in run_folders(shown)]
+        entries += [_seen(folder, name) for folder, name in known if name not in names]
     return Listing(tuple(run for run, _ in entries), tuple(known for _, known in entries if known is not None))
 
 

@@ -27,7 +27,7 @@ from filelock import FileLock
 from analyses.ratings import QUALITIES
 from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, read_json
-from workbench.store import read_only
+from workbench.store import exhibits, read_only
 from workbench.store.csv_cells import csv_text, read_cell
 from workbench.store.runs import Run, RunError
 
@@ -105,7 +105,8 @@ class Study:
 def system_name(root: Path, run: Run) -> str:
     """The name of a run in a study: its path below the runs folder, wherever it was opened from."""
     folder = Path(os.path.abspath(run.folder))
-    name = folder.relative_to(root.resolve()).as_posix() if folder.is_relative_to(root.resolve()) else run.name
+    roots = [place for place in (root.resolve(), exhibits.root()) if place is not None and folder.is_relative_to(place)]
+    name = folder.relative_to(roots[0]).as_posix() if roots else run.name
     return f"{name}@{run.step}" if run.step and not name.endswith(f"@{run.step}") else name
 
 

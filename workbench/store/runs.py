@@ -26,6 +26,7 @@ from core_models.files.run_files import LOG, open_file, parse_json
 from core_models.settings import ConfigError
 from core_models.traces import TraceStore
 from core_models.training.events import read_events
+from workbench.store import exhibits
 from workbench.store.errors import RunError
 from workbench.store.file_digests import digest_of, stamp_of
 from workbench.store.run_configs import OUTSIDE, OutsideConfig, config_of
@@ -296,12 +297,14 @@ def _run_folders(folder: str | Path, depth: int) -> Iterator[str]:
 
 
 def open_run(path: str | Path, root: str | Path | None = None) -> Run:
-    """Open a run or RUN@step; with a root, `path` is a name below it and may not lead out of it. Raises RunError."""
+    """Open a run or RUN@step; with a root, `path` is a name below it and may not lead out of it. Raises RunError.
+
+    exhibits/NAME is the exhibit of this name, unless there is such a folder.
+    """
     folder, step = split_reference(path)
-    if root is not None:
-        if folder.is_absolute() or ".." in folder.parts:
-            raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
-        folder = Path(root) / folder
+    if root is not None and (folder.is_absolute() or ".." in folder.parts):
+        raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
+    folder = exhibits.located(folder, None if root is None else Path(root))
     if not os.path.lexists(folder / CONFIG):
         raise RunError(f"{folder}: no run here: {CONFIG} is missing")
     run = examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)

@@ -111,6 +111,14 @@ class Translations:
     def has_trees(self) -> bool:
         return self._has("trees.npy")
 
+    @cached_property
+    def trees(self) -> int:
+        """The number of sentences, from the first, whose beam tree is recorded."""
+        try:
+            return len(map_array(self.folder / "trees.npy")) - 1
+        except (OSError, ValueError):  # missing or damaged: reported where a tree is read
+            return len(self) if self.has_trees else 0
+
     def tree(self, sentence: int) -> dict[str, Any]:
         """The recorded search of a sentence; raises RunError with the command that records it."""
         if self.outside:
@@ -124,6 +132,11 @@ class Translations:
 
         if not 0 <= sentence < len(self):
             raise RunError(f"{self.test} has sentences 0 to {len(self) - 1}, not {sentence}")
+        if sentence >= self.trees:
+            raise RunError(
+                f"{self.folder.parent.parent} has beam trees of the first {self.trees} sentences of {self.test}; "
+                f"record all: workbench translate {self._run} --test {shlex.quote(self.test)} --save-beams"
+            )
         try:
             starts = map_array(self.folder / "trees.npy")
             begin, end = int(starts[sentence]), int(starts[sentence + 1])

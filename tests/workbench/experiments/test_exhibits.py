@@ -1,0 +1,123 @@
+"""Exhibits: the runs of a grid, packed in half precision, are runs like any other, and the package stays as it is."""
+
+import pytest
+import torch
+import yaml
+
+import core_models
+from core_models.checkpoint import read_tensors
+from workbench.evaluation.scoring import score_table
+from workbench.experiments import exhibits as making
+from workbench.experiments.grid import read_experiment
+from workbench.experiments.runner import run_experiment
+from workbench.figures.from_spec import request_of
+from workbench.figures.spec import Recipe
+from workbench.store import exhibits
+from workbench.store.listing import listing
+from workbench.store.runs import RunError, open_run
+
+GRID = {
+    "name": "grid",
+    "data": {
+        "pieces": 50,
+        "train": ["train.en", "train.de"],
+        "dev": ["train.en", "train.de"],
+        "tests": {"first": ["train.en", "train.de"], "second": ["train.en", "train.de"]},
+    },
+    "systems": {"plain": "transformer:preset=tiny", "future": "future-cost-2:preset=tiny"},
+    "training": {"max_steps": 2, "validate_every": 2, "log_every": 1, "batch_tokens": 256},
+    "search": {"beam": 2, "max_length": 8},
+    "inspect": "first",
+}
+
+
+@pytest.fixture
+def grid(tmp_path, prepared):
+    """A finished grid: its file, and the runs folder."""
+    text = prepared.test("test")
+    for language, lines in (("en", text.sources), ("de", text.targets)):
+        (tmp_path / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    file = tmp_path / "grid.yaml"
+    file.write_text(yaml.safe_dump(GRID, sort_keys=False), encoding="utf-8")
+    run_experiment(read_experiment(file), tmp_path / "runs", tmp_path, print, device="cpu")
+    return file, tmp_path / "runs"
+
+
+@pytest.fixture
+def packed(grid, tmp_path, monkeypatch):
+    """The exhibits of the grid, with trees of the first three sentences, shown instead of the package's."""
+    monkeypatch.setattr(making, "TREES", 3)
+    archive = making.pack(*grid, tmp_path / "packed")
+    monkeypatch.setenv(exhibits.SHOWN, str(archive.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return archive.parent
+
+
+def _content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(grid, packed, tmp_path):
+    before, empty = _content(packed), tmp_path / "empty"
+    assert sorted(before) == ["future.safetensors", "plain.safetensors", "runs.zip"]
+    assert [known.name for known in listing(empty).known] == ["exhibits/future", "exhibits/plain"]
+    for known in listing(empty).known:
+        run = open_run(known.name, empty)
+        assert {tensor.dtype for tensor in read_tensors(run.weights).values()} == {torch.float16}
+        assert run.tests() == ["first", "second"]
+        assert run.traced("first")
+        translator = core_models.load(run.folder)
+        translations = run.translations("first")
+        found = translator.translate(translations.test_set.sources)
+        assert [translation.text for translation in found] == translations.hypotheses
+        whole = open_run(grid[1] / "grid" / run.folder.name)
+        tensors = read_tensors(whole.weights)
+        assert all(torch.equal(tensor, tensors[name].half()) for name, tensor in read_tensors(run.weights).items())
+    score_table([open_run("exhibits/plain", empty)], "first")
+    assert _content(packed) == before
+    assert not empty.exists()
+
+
+def test_trees_are_those_of_the_first_sentences_and_of_the_rounded_weights(packed, tmp_path):
+    run = open_run("exhibits/plain")
+    translations = run.translations("first")
+    assert translations.trees == 3
+    (again,) = core_models.load(run.folder).translate([translations.test_set.sources[2]], record=True)
+    tree = translations.tree(2)
+    assert tree["word"] == again.tree["word"]
+    assert tree["log_prob"] == pytest.approx(again.tree["log_prob"], abs=1e-4)
+    with pytest.raises(RunError, match=r"trees of the first 3 sentences of first; record all: workbench translate"):
+        translations.tree(3)
+
+
+def test_a_run_of_the_same_name_comes_first_and_exhibits_can_be_hidden(grid, packed, monkeypatch):
+    _, runs = grid
+    own = runs / "exhibits" / "plain"
+    own.parent.mkdir()
+    (runs / "grid" / "plain").rename(own)
+    assert [known.name for known in listing(runs).known] == ["exhibits/plain", "grid/future", "exhibits/future"]
+    assert open_run("exhibits/plain", runs).folder == own
+    recipe = Recipe(drawing="scores", runs=("exhibits/future", "grid/future"), test="first")
+    assert [run.name for run in request_of(recipe, runs).runs] == ["exhibits/future", "grid/future"]
+    monkeypatch.setenv(exhibits.SHOWN, "0")
+    assert [known.name for known in listing(runs).known] == ["exhibits/plain", "grid/future"]
+    with pytest.raises(RunError, match="no run here"):
+        open_run("exhibits/future", runs)
+
+
+def test_unfinished_runs_are_not_packed(tmp_path, grid):
+    file, runs = grid
+    with pytest.raises(RunError, match=r"grid/plain is missing; finish it: workbench experiment run"):
+        making.pack(file, runs / "elsewhere", tmp_path / "packed")
+
+
+def test_the_same_runs_give_the_same_weights_and_another_archive_another_folder(grid, packed, tmp_path, monkeypatch):
+    again = making.pack(*grid, tmp_path / "again").parent
+    for name in ("plain", "future"):
+        assert (again / f"{name}.safetensors").read_bytes() == (packed / f"{name}.safetensors").read_bytes()
+    first = exhibits.root()
+    assert first == exhibits.root()
+    with (again / exhibits.ARCHIVE).open("ab") as archive:
+        archive.write(bytes(4))
+    monkeypatch.setenv(exhibits.SHOWN, str(again))
+    assert exhibits.root() != first

@@ -1,0 +1,113 @@
+"""Make the exhibits (see `store.exhibits`) from the runs of their grid.
+
+Weights are rounded to half precision first, and translations, beam trees, traces and stored results come from the
+rounded ones. The same runs give the same files, up to the times of translating.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from core_models.config import CONFIG, WEIGHTS
+from core_models.resources import data_folder
+from workbench.experiments.grid import cells, read_experiment
+from workbench.experiments.runner import TRACES
+from workbench.store import exhibits
+from workbench.store.runs import Run, RunError, open_run
+
+Say = Callable[[str], None]
+TREES = 100  # sentences whose beam tree is kept
+_TIME = (2026, 1, 1, 0, 0, 0)  # of every entry of the archive
+
+
+def grid_file() -> Path:
+    """The experiment file of the exhibits."""
+    return data_folder() / "experiments" / "exhibits.yaml"
+
+
+def pack(
+    file: Path, runs: Path, out: Path, say: Say = print, compute: Callable[[Sequence[Run]], None] | None = None
+) -> Path:
+    """Make the exhibits from the finished runs of a grid below `runs`; returns the archive in the folder `out`.
+
+    compute: called with the rounded runs, to store results of pages beside them. Raises RunError for unfinished runs.
+    """
+    experiment = read_experiment(file)
+    grid = cells(experiment, runs)
+    if unfinished := [cell for cell in grid if cell.state != "done"]:
+        raise RunError(f"{unfinished[0].folder} is {unfinished[0].state}; finish it: workbench experiment run {file}")
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as staged:
+        stage = Path(staged)
+        shutil.copytree(grid[0].folder.parent / "data", stage / exhibits.NAME / "data")
+        rounded = [_rounded(Run(cell.folder, cell.name), stage / exhibits.NAME / cell.name) for cell in grid]
+        for run in rounded:
+            say(run.name)
+            _translate(run, experiment.data.test_names, experiment.inspect or "")
+        if compute is not None:
+            compute(rounded)
+        for run in rounded:
+            shutil.copyfile(run.weights, out / f"{run.folder.name}.safetensors")
+        return _zip(stage, out / exhibits.ARCHIVE)
+
+
+def _rounded(run: Run, folder: Path) -> Run:
+    """A copy of a run with weights in half precision, without checkpoints and the state of its training."""
+    from core_models.checkpoint import read_tensors, write_tensors
+
+    folder.mkdir()
+    shutil.copyfile(run.folder / CONFIG, folder / CONFIG)
+    shutil.copyfile(run.log, folder / run.log.name)
+    shutil.copytree(run.folder / "vocabulary", folder / "vocabulary")
+    write_tensors(folder / WEIGHTS, {name: tensor.half() for name, tensor in read_tensors(run.weights).items()})
+    os.utime(folder / WEIGHTS, (exhibits.WRITTEN, exhibits.WRITTEN))
+    return open_run(f"{exhibits.NAME}/{folder.name}", folder.parents[1])
+
+
+def _translate(run: Run, tests: Sequence[str], inspect: str) -> None:
+    """Translate the test sets, with beam trees of the first sentences and traces of the inspected one."""
+    import core_models
+    from workbench.evaluation.translate import test_set, trace_test, translate_test
+
+    translator = core_models.load(run.folder)
+    for name in tests:
+        test, truth = test_set(run, name)
+        translations = translate_test(run, test, truth, trees=name == inspect, translator=translator)
+        if name == inspect:
+            _keep_trees(translations.folder)
+            trace_test(run, translations, TRACES, translator=translator)
+
+
+def _keep_trees(folder: Path) -> None:
+    """Keep the beam trees of the first sentences of translations, with four digits."""
+    records = (folder / "trees.jsonl").read_bytes().splitlines()[:TREES]
+    lines = [json.dumps(_short(json.loads(record)), separators=(",", ":")).encode() + b"\n" for record in records]
+    (folder / "trees.jsonl").write_bytes(b"".join(lines))
+    np.save(folder / "trees.npy", np.cumsum([0, *map(len, lines)]), allow_pickle=False)
+
+
+def _short(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _short(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_short(entry) for entry in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _zip(stage: Path, archive: Path) -> Path:
+    """All files but weights, which are files of their own, in an archive whose bytes depend on theirs alone."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_LZMA) as packed:
+        for path in sorted(stage.rglob("*")):
+            if path.is_file() and path.name != WEIGHTS and not path.name.endswith(".lock"):
+                entry = zipfile.ZipInfo(path.relative_to(stage).as_posix(), _TIME)
+                entry.compress_type = zipfile.ZIP_LZMA
+                packed.writestr(entry, path.read_bytes())
+    return archive

@@ -1,0 +1,81 @@
+"""The exhibits: small trained runs that come with the package, so that a fresh installation has something to show.
+
+    data/exhibits/{NAME.safetensors, runs.zip}    the weights in half precision, and everything else of the runs
+    CACHE/exhibits-DIGEST/exhibits/{NAME/, data/} the same as ordinary runs, unpacked once
+
+The package's files are never changed. What pages store of these runs goes into the user's cache folder CACHE.
+`experiments.exhibits` makes the files. Knows files and names, not what a run is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from core_models.config import WEIGHTS
+from core_models.resources import data_folder
+from workbench.store.file_digests import digest_of
+
+NAME = "exhibits"  # the folder of the runs, and so the beginning of their names
+ARCHIVE = "runs.zip"
+SHOWN = "WORKBENCH_EXHIBITS"  # in the environment: another folder of such files, or "0" for no exhibits
+WRITTEN = 1_767_225_600  # seconds since 1970: the time of every weights file, which translations remember
+
+
+def root() -> Path | None:
+    """The folder below which exhibits/NAME are runs, unpacked at the first call; None if they are hidden or missing."""
+    chosen = os.environ.get(SHOWN)
+    archive = Path(chosen or data_folder() / NAME) / ARCHIVE
+    return _unpacked(archive) if chosen != "0" and archive.is_file() else None
+
+
+def located(folder: Path, below: Path | None = None) -> Path:
+    """The folder of a run: the given one (below a runs folder), or the exhibit of this name if there is no such folder.
+
+    Any run may be called exhibits/NAME; the user's own come first.
+    """
+    place = folder if below is None else below / folder
+    if folder.is_absolute() or ".." in folder.parts or folder.parts[:1] != (NAME,) or place.exists():
+        return place
+    shown = root()
+    return place if shown is None else shown / folder
+
+
+@cache
+def _unpacked(archive: Path) -> Path:
+    name = f"{NAME}-{digest_of(archive)[:16]}"
+    target = user_cache_path("nmt-workbench", appauthor=False) / name
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target.parent))
+    except OSError:  # no folder of the user's can be written: for this process alone
+        part = Path(tempfile.mkdtemp(prefix=f"{name}."))
+        unpack(archive, part)
+        return part
+    try:
+        unpack(archive, part)
+        part.rename(target)
+    except OSError:
+        if not target.is_dir():  # otherwise another process was faster
+            raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return target
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Write the runs of an archive, with the weights beside it, to FOLDER/exhibits."""
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(folder)
+    for weights in sorted(archive.parent.glob("*.safetensors")):
+        place = folder / NAME / weights.stem / WEIGHTS
+        shutil.copyfile(weights, place)
+        os.utime(place, (WRITTEN, WRITTEN))
