@@ -36,6 +36,7 @@ def test_what_cannot_be_read_is_not_there(tmp_path):
     assert read_arrays(path) is None
 
 
+@pytest.mark.long
 def test_a_file_with_a_changed_byte_is_read_or_is_not_there(tmp_path):
     """Flipped one after the other, in the archive's heads, in packed numbers, in sums."""
     path = tmp_path / "kept.npz"

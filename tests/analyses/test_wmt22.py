@@ -23,9 +23,12 @@ SYSTEMS = {
     "zh-en": ("AISP-SJTU", "DLUT", "Online-Y"),
 }
 
-pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="WMT22 is not here; set NMT_WORKBENCH_DATA to the folder that holds wmt22-systems"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not FOLDER.is_dir(), reason="WMT22 is not here; set NMT_WORKBENCH_DATA to the folder that holds wmt22-systems"
+    ),
+]
 
 
 def _lines(name: str) -> list[str]:

@@ -118,6 +118,7 @@ def test_who_comes_second_is_refused_and_the_first_goes_on(tmp_path):
     assert names(tmp_path) == ["result"]
 
 
+@pytest.mark.long
 def test_readers_find_one_or_the_other_while_it_is_replaced_again_and_again(tmp_path):
     replace(tmp_path / "result", "0")
     ended, found, failed = threading.Event(), set(), []

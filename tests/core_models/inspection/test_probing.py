@@ -30,6 +30,7 @@ def accuracy(probe, read: Features, labels: torch.Tensor) -> float:
     return float(((predict(probe, read) > 0.5) == (labels == 1))[asked].float().mean())
 
 
+@pytest.mark.long
 def test_it_finds_what_states_hold_and_nothing_else():
     lessons = {telling: [drawn(20, seed, telling) for seed in range(30)] for telling in (True, False)}
     right = {telling: accuracy(taught(given), *drawn(200, 99, telling)) for telling, given in lessons.items()}

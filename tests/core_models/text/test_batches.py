@@ -118,6 +118,7 @@ def multi30k_lengths():
     return [np.array([len(ids) for ids in vocabulary.encode(side)]) for side in (text.sources, text.targets)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", [2048, 4096])
 def test_padding_on_multi30k(multi30k_lengths, budget):
     source, target = multi30k_lengths

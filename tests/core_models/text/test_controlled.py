@@ -10,6 +10,8 @@ from core_models.text.controlled import ControlledCorpus, ControlledSplit, forma
 from core_models.text.controlled.corpus import SplitWriter
 from core_models.text.controlled.lexicon import Lexicon, Noun
 
+pytestmark = pytest.mark.long
+
 FOLDER = data_folder() / "controlled"
 TABLES = yaml.safe_load((FOLDER / "grammar.yaml").read_text(encoding="utf-8"))
 CONFIG = yaml.safe_load((FOLDER / "config.yaml").read_text(encoding="utf-8"))

@@ -153,6 +153,7 @@ def test_it_is_drawn_without_a_run_a_panel_for_each_unit(papers, tmp_path):
     assert written["value"].tolist() == [6.24, 5.93, 5.86, 0.0, 0.09, 0.18]
 
 
+@pytest.mark.long
 def test_every_printed_number_of_the_columns_drawn_is_a_hollow_dot(papers):
     drawn = 0
     for name, paper in papers.items():

@@ -36,6 +36,7 @@ def test_a_map_reads_downwards_and_keeps_repeated_tokens_apart():
     assert to_matplotlib(figure).axes[0].yaxis.get_inverted()
 
 
+@pytest.mark.long
 def test_many_maps_share_one_scale_and_their_labels():
     names = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3, 4)]
     figure = attention.attention_maps(cells(*names), columns=4, limit=0.5)
@@ -105,11 +106,11 @@ def test_the_lens_names_the_best_word_and_shades_the_written_one(tmp_path):
     rows["best"] = ["Donaudampfschifffahrt" * 3, "</s>"]
     table = pd.concat([rows.assign(layer=0, name="embedding"), rows.assign(layer=1, name="layer 1")])
     figure = tokens.layer_lens(table)
-    heat, said = figure.panels[0].marks
+    heat, labels = figure.panels[0].marks
     assert isinstance(heat, Heat)
-    assert isinstance(said, Labels)
+    assert isinstance(labels, Labels)
     assert heat.cells()[0].tolist() == [[0.5, 0.5], [1.0, 1.0]]
-    texts = said.table["said"].tolist()
+    texts = labels.table["label"].tolist()
     assert texts[-1] == "</s>"
     assert texts[0].endswith("…")
     assert len(texts[0]) == 32
