@@ -93,7 +93,7 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     )
 
     page.goto(f"{address}/?runs=demo/transformer&runs=demo/future-cost-2&runs=gone")
-    ready(page, "NMT workbench")
+    ready(page, "Look inside neural machine translation")
     assert page.get_by_text("There is no run 'gone' here").is_visible()
 
     follow(page, "Compare", "Buckets")

@@ -40,7 +40,7 @@ def test_the_printed_address_opens_it_and_what_pages_do_still_works(page, server
     refused = page.goto(server.address)
     assert refused.status == 403
     page.goto(_printed(server))
-    ready(page, "NMT workbench")
+    ready(page, "Look inside neural machine translation")
     assert "token" not in page.url, "nor is it in the history, a bookmark or what is copied from there"
 
     page.goto(f"{server.address}/sentences?runs=demo/transformer&runs=demo/future-cost-2")
@@ -63,7 +63,7 @@ def test_the_printed_address_opens_it_and_what_pages_do_still_works(page, server
 
 def test_the_stream_is_opened_again_after_it_was_cut(page, server):
     page.goto(_printed(server))
-    ready(page, "NMT workbench")
+    ready(page, "Look inside neural machine translation")
     page.goto(f"{server.address}/sentences?runs=demo/transformer")
     ready(page, "Sentences")
     page.context.set_offline(True)
@@ -99,7 +99,7 @@ def elsewhere(server, tmp_path) -> Iterator[str]:
 
 def test_a_page_elsewhere_on_this_machine_neither_frames_it_nor_opens_its_stream(page, server, elsewhere):
     page.goto(_printed(server))
-    ready(page, "NMT workbench")
+    ready(page, "Look inside neural machine translation")
     page.goto(elsewhere)
     page.wait_for_function("document.title === 'refused' || document.title === 'open'")
     assert page.title() == "refused"

@@ -1,32 +1,97 @@
-"""Start: what is loaded, the machine, and the job that builds the demo."""
+"""Start: questions and findings of the runs at hand, the machine, and the job that builds the demo."""
 
+import shutil
 import subprocess
 import sys
 import time
 from importlib.metadata import version
 
+from sacrebleu.metrics import CHRF
+
 from tests.paths import ROOT
-from tests.workbench.views.app_pages import codes, open_page, texts
+from tests.workbench.views.app_pages import codes, open_page, runs_of, texts
+from workbench.evaluation import scoring
 from workbench.experiments import demo
+from workbench.figures.request import Request
 from workbench.jobs import queue
+from workbench.views.future_cost.measure import agreement_table
+from workbench.views.start import cards, findings
+
+QUESTIONS = {
+    "Which system is better, and where?": "scores",
+    "Where do two searches part?": "beam_trees",
+    "What would the rest of the sentence cost?": "future_cost",
+}
 
 
-def test_it_counts_what_is_loaded_and_names_the_machine_when_asked(with_demo):
+def _questions(at):
+    return [button.label.strip("*") for button in at.button if button.key and button.key.startswith("card-")]
+
+
+def test_a_card_for_each_question_that_the_runs_answer_leads_to_its_page(with_demo):
+    at = open_page("start")
+    assert _questions(at) == list(QUESTIONS)
+    assert len(at.get("image")) == len(QUESTIONS)
+    known = {run.name: run for run in runs_of(with_demo, *demo.systems())}
+    (card,) = [card for card in cards.cards(list(known.values()), "test") if card.page == "beam_trees"]
+    at = at.button(key="card-beam_trees").click().run()
+    assert not at.exception
+    assert at.title[0].value == "Beam trees"
+    assert at.multiselect(key="runs").value == card.runs == ["demo/transformer", "demo/future-cost-2"]
+    assert at.number_input(key="sentence").value == card.sentence
+    assert at.segmented_control(key="show").value == "difference"
+
+
+def test_a_run_that_routes_adds_its_question(with_demo, routed_run):
+    shutil.copytree(routed_run.folder, with_demo / "demo" / "em-routing")
+    assert "What does the routing agree on, iteration by iteration?" in _questions(open_page("start"))
+
+
+def test_two_searches_part_at_the_short_sentence_whose_outputs_differ_most(with_demo):
+    pair = runs_of(with_demo, "transformer", "future-cost-2")
+    first, second = (run.translations("test") for run in pair)
+    texts = zip(first.hypotheses, second.hypotheses, first.test_set.references, strict=True)
+    chrf = CHRF()
+    differences = [
+        abs(chrf.sentence_score(one, [right]).score - chrf.sentence_score(other, [right]).score)
+        for one, other, right in texts
+    ]
+    short = [row for row, source in enumerate(first.test_set.sources) if len(source.split()) <= 12]
+    (card,) = [card for card in cards.cards(pair, "test") if card.page == "beam_trees"]
+    assert card.sentence == max(short, key=differences.__getitem__)
+    (found,) = [finding for finding in findings.findings(pair, "test") if finding.page == "sentences"]
+    assert found.sentence == differences.index(max(differences))
+    assert f"{max(differences):.0f} chrF" in found.text
+
+
+def test_findings_are_those_of_the_tables_that_they_lead_to(with_demo):
+    runs = runs_of(with_demo, *demo.systems())
+    found = {finding.page: finding for finding in findings.findings(runs, "test")}
+    table = scoring.comparison_table(runs, "test", runs[0].name)
+    significant = table[table.p_holm < 0.05]
+    if significant.empty:
+        assert "No run differs significantly from transformer" in found["scores"].text
+    else:
+        most = significant.loc[significant.delta.abs().idxmax()]
+        assert f"{most.system.removeprefix('demo/')} is {abs(most.delta):.1f} BLEU" in found["scores"].text
+    estimates = agreement_table(Request(tuple(runs[1:]), "test"))
+    worst = estimates.loc[estimates.mean_absolute_error.idxmax()]
+    assert f"those of {worst.system}, by {worst.mean_absolute_error:.2f} nats" in found["future_cost"].text
+    at = open_page("start")
+    assert all(finding.text in texts(at) for finding in found.values())
+    assert at.button(key="finding-sentences").click().run().title[0].value == "Sentences"
+
+
+def test_it_names_the_machine_when_asked_and_offers_more_of_the_demo(with_demo):
     for name in demo.systems():  # the tests' demo has not all of them
         index = with_demo / "demo" / name / "traces" / "test" / "index.json"
         if not index.exists():
             index.parent.mkdir(parents=True)
             index.touch()
     at = open_page("start")
-    assert {metric.label: metric.value for metric in at.metric} == {
-        "Runs": "3",
-        "Broken runs": "0",
-        "Chosen": "3",
-        "Test sets": "1",
-    }
     assert not at.dataframe
     at.session_state["machine"] = True
-    machine = at.run().dataframe[0].value.set_index("part")["found"]
+    machine = at.run().dataframe[0].value.set_index("part")["value"]
     assert machine["torch"] == version("torch")
     assert "CPU" in machine["Device"]
     assert "The demo is built." in texts(at)
@@ -80,10 +145,11 @@ def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root)
 
 
 def test_the_first_page_waits_for_no_library_that_it_does_not_show(with_demo):
-    """They take most of a second to import; Plotly comes with Streamlit."""
+    """They take most of a second to import; Plotly comes with Streamlit. Cards and findings are stored by then."""
+    open_page("start")
     script = (
         "import sys; from tests.workbench.views.app_pages import open_page\n"
-        "open_page('start', runs=['demo/transformer'])\n"
+        "assert len(open_page('start').get('image')) == 3\n"
         "print(*({'pandas', 'pyarrow', 'matplotlib', 'sacrebleu', 'scipy', 'torch'} & set(sys.modules)))"
     )
     told = subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -1,0 +1,80 @@
+"""Cards of the page Start: questions, each with a figure of the runs at hand and a link to the page that answers it.
+
+Cards and their pictures are cached beside the runs, so that the first page of the app is there at once.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.evaluation.result_cache import ResultCache
+from workbench.store.provenance import digests
+from workbench.store.runs import Run
+
+_MATPLOTLIB = threading.Lock()  # which is not thread-safe
+
+
+@dataclass(frozen=True)
+class Card:
+    """A question and the figure that answers it. runs: names; choices: of the page's controls, by their keys."""
+
+    question: str
+    page: str
+    figure: str
+    runs: list[str]
+    test: str
+    sentence: int = 0
+    choices: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+CARDS: ResultCache[list[Card]] = ResultCache(
+    "scores/cards-{}.json",
+    lambda cards: {"cards": [asdict(card) for card in cards]},
+    lambda content: [Card(**record) for record in content["cards"]],
+)
+PICTURES: ResultCache[bytes] = ResultCache(
+    "scores/card-{}.npz",
+    lambda png: {"png": np.frombuffer(png, dtype=np.uint8)},
+    lambda arrays: np.asarray(arrays["png"]).astype(np.uint8, casting="safe").tobytes(),
+)
+
+
+def of_runs(runs: Sequence[Run], test: str) -> dict[str, Any]:
+    """What a result on runs depends on: their files and names, in order."""
+    return {"test": test, "runs": [[run.name, digests(run, test)] for run in runs]}
+
+
+def cards(runs: Sequence[Run], test: str) -> list[Card]:
+    """A card for each question that these runs answer, the baseline first; cached beside the baseline."""
+
+    def compute() -> list[Card]:
+        from workbench.views.start.questions import cards_of  # takes pandas
+
+        return cards_of(runs, test)
+
+    return CARDS.cached(runs[0], of_runs(runs, test), compute)
+
+
+def picture(card: Card, runs: Mapping[str, Run]) -> bytes:
+    """The figure of a card, as a PNG of the width of a paper's column; cached beside its last run. runs: by name."""
+    shown = [runs[name] for name in card.runs]
+    inputs = {"card": asdict(card), **of_runs(shown, card.test)}
+    return PICTURES.cached(shown[-1], inputs, lambda: _draw(card, shown))
+
+
+def _draw(card: Card, runs: Sequence[Run]) -> bytes:
+    from workbench.export.files import save
+    from workbench.figures.drawing import draw
+    from workbench.figures.request import Request
+
+    figure = draw(card.figure, Request(tuple(runs), card.test, card.sentence, options=card.options))
+    with _MATPLOTLIB, tempfile.TemporaryDirectory() as folder:
+        return save(figure, Path(folder) / "card.png", "column").read_bytes()
