@@ -1,7 +1,7 @@
 """Typed settings: a mapping, a YAML file or `key=value` text in, a validated section out.
 
-Knows no torch, nor what the settings are of. Every refusal is a sentence that names the field, what was given and the
-nearest thing that would do.
+Knows neither torch nor the meaning of the settings. Each error message names the field, the given value and the nearest
+valid one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from core_models.files.atomic_files import atomic_replace
 from core_models.files.run_files import CONFIGURATION, read_bytes
 
-MOST_ALIASES = 16  # in a YAML file: each may repeat all that those before it repeat, so 100 could stand for 10^16 nodes
-_ALIAS = re.compile(r"(?:^|[\s\[\]{},:?-])\*")  # where one may begin
-DEEPEST_IN_C = 500  # levels of YAML, far from filling any thread's stack and Python's own limit
+MAX_ALIASES = 16  # in a YAML file: an alias may repeat a node with other aliases, so 100 could stand for 10^16 nodes
+_ALIAS = re.compile(r"(?:^|[\s\[\]{},:?-])\*")  # possible start of an alias
+MAX_LEVELS_IN_C = 500  # nesting of YAML that libyaml may read: far below the stack limit of any thread and of Python
 
 
 class ConfigError(ValueError):
@@ -30,11 +30,11 @@ class ConfigError(ValueError):
 
 
 class Section(BaseModel):
-    """Settings of one kind: what it does not know is refused, and nothing changes once it was read."""
+    """Base class of settings: unknown keys are rejected, values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
-    former_names: ClassVar[Mapping[str, str]] = {}  # the name of today by each name of earlier releases
-    former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # the same of values, by the name of today
+    former_names: ClassVar[Mapping[str, str]] = {}  # current name by former name
+    former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # the same for values, by current name of the setting
 
     @model_validator(mode="before")
     @classmethod
@@ -43,9 +43,9 @@ class Section(BaseModel):
 
     @classmethod
     def by_current_names(cls, given: Any) -> Any:
-        """Settings with the names and values of today; anything but a mapping as it is.
+        """Replace former names and values by the current ones; anything but a mapping is returned unchanged.
 
-        Raises ConfigError where a setting stands there by both its names.
+        Raises ConfigError if a setting is given by both names.
         """
         if not isinstance(given, Mapping):
             return given
@@ -63,39 +63,39 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def parse(kind: type[Model], given: Mapping[str, Any], where: str = "configuration") -> Model:
-    """Validate a mapping; raises ConfigError with one sentence for each thing that is wrong."""
-    strangers = [key for key in given if not isinstance(key, str)]
-    if strangers:
-        raise ConfigError(f"{where}: the key {_shown(strangers[0])} is no name; put quotes around it or mend it")
+    """Validate a mapping; raises ConfigError with one line for each invalid setting."""
+    non_text_keys = [key for key in given if not isinstance(key, str)]
+    if non_text_keys:
+        raise ConfigError(f"{where}: the key {_shortened(non_text_keys[0])} is not text; put quotes around it")
     try:
-        found = kind.model_validate(dict(given))
+        section = kind.model_validate(dict(given))
     except ValidationError as error:
-        raise ConfigError("\n".join(_sentence(kind, problem, where) for problem in error.errors())) from None
-    for path, value in _endless(given):
-        raise ConfigError(f"{where}: {path} is beyond every number that can be counted with (given: {_shown(value)})")
-    return found
+        raise ConfigError("\n".join(_message(kind, problem, where) for problem in error.errors())) from None
+    for path, value in _too_large(given):
+        raise ConfigError(f"{where}: {path} does not fit into 64 bits (given: {_shortened(value)})")
+    return section
 
 
-def _endless(given: object, path: str = "") -> Iterator[tuple[str, int]]:
-    """The whole numbers, by their place, that have no room in 64 bits."""
+def _too_large(given: object, path: str = "") -> Iterator[tuple[str, int]]:
+    """The integers that do not fit into 64 bits, with their paths."""
     if isinstance(given, int):
         if not -(1 << 63) <= given < 1 << 63:
             yield path, given
     elif isinstance(given, Mapping):
         for name, value in given.items():
-            yield from _endless(value, f"{path}.{name}".lstrip("."))
+            yield from _too_large(value, f"{path}.{name}".lstrip("."))
     elif isinstance(given, list | tuple):
         for value in given:
-            yield from _endless(value, path)
+            yield from _too_large(value, path)
 
 
 def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
-    """'did you mean x?', or what there is to choose from."""
+    """'did you mean x?', or all known names."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 
-def _sentence(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> str:
+def _message(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> str:
     path = [part for part in problem["loc"] if isinstance(part, str)]
     name = ".".join(path) or "(all)"
     if problem["type"] == "extra_forbidden":
@@ -106,14 +106,14 @@ def _sentence(kind: type[BaseModel], problem: Mapping[str, Any], where: str) -> 
         return f"{where}: {name} is missing"
     message = problem["msg"].removeprefix("Value error, ")
     return (
-        f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {_shown(problem.get('input'))})"
+        f"{where}: {name}: {message[0].lower()}{message[1:]} (given: {_shortened(problem.get('input'))})"
         if path
         else f"{where}: {message}"
     )
 
 
-def _shown(value: Any) -> str:
-    """A value as Python writes it, cut short: a configuration may hold anything, aliases of aliases too."""
+def _shortened(value: Any) -> str:
+    """The repr of a value, shortened: a value may be of any size, also by nested aliases."""
     brief = reprlib.Repr()
     brief.maxstring = brief.maxother = brief.maxlong = 80
     return brief.repr(value)
@@ -146,30 +146,30 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _check_aliases(text: str) -> None:
-    if len(_ALIAS.findall(text)) <= MOST_ALIASES:
+    if len(_ALIAS.findall(text)) <= MAX_ALIASES:
         return
     aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader))
-    if aliases > MOST_ALIASES:
-        raise ValueError(f"{aliases} aliases, of which {MOST_ALIASES} are allowed; write out what they stand for")
+    if aliases > MAX_ALIASES:
+        raise ValueError(f"{aliases} aliases, but at most {MAX_ALIASES} are allowed; write out their values")
 
 
 def load_yaml(text: str) -> Any:
-    """What a YAML text says, in plain types; raises yaml.YAMLError, ValueError (a date that is none), RecursionError.
+    """Parse YAML into plain types; raises yaml.YAMLError, ValueError (an impossible date) or RecursionError.
 
-    libyaml reads it where it is there, ten times as fast. It composes in C without looking how deep it is, which ends
-    the process: what could be nested deeply, and what it refuses, is read in Python, whose refusals are exceptions.
+    libyaml, if installed, is ten times as fast, but deep nesting overflows its stack and kills the process. So texts
+    that may be nested deeply, and those that libyaml rejects, are parsed in Python, which raises exceptions.
     """
     fast = getattr(yaml, "CSafeLoader", None)
-    # Each level of a block takes a column or more for two levels, each level of a flow a bracket.
+    # An upper bound: block style nests at most two levels per column, flow style one per bracket.
     levels = 2 * max(map(len, text.split("\n"))) + text.count("[") + text.count("{")
-    if fast is not None and levels <= DEEPEST_IN_C:
+    if fast is not None and levels <= MAX_LEVELS_IN_C:
         with contextlib.suppress(yaml.YAMLError, ValueError, RecursionError):
             return yaml.load(text, fast)
     return yaml.safe_load(text)
 
 
 def settings_in(text: str) -> list[str]:
-    """The parts of `key=value,key=value`; a comma within [brackets] separates nothing."""
+    """Split `key=value,key=value` at its commas, except those within [brackets]."""
     return [part.strip() for part in re.split(r",(?![^\[\]]*\])", text) if part.strip()]
 
 
@@ -188,6 +188,6 @@ def _explain_yaml(error: Exception) -> str:
 
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    """Write atomically, keys in the order given."""
+    """Write atomically, with the keys in their given order."""
     with atomic_replace(path) as unfinished:
         unfinished.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True), encoding="utf-8")

@@ -25,7 +25,7 @@ from core_models.decoding.outputs import HypothesisDecoder, Translation, Transla
 from core_models.devices import check_device
 from core_models.settings import parse
 from core_models.system import System
-from core_models.text.documents import ContextUse, before
+from core_models.text.documents import ContextUse, context_entries
 from core_models.text.vocabulary import Vocabulary
 from core_models.traces import Trace
 
@@ -129,7 +129,7 @@ class Translator:
         """
         config = self._configured(changes)
         read = self._read(sources, documents)
-        if read.waits:
+        if read.is_sequential:
             groups = read.groups(config.batch_tokens, config.beam)
             return [sorted(itertools.chain(*rounds)) for rounds in groups]
         return batches(read.costs(config.beam), config.batch_tokens, config.beam)
@@ -144,8 +144,10 @@ class Translator:
         reach, outputs = self.context.sentences, self.context.outputs
         if documents is None or not reach or (outputs and translations is None):
             return None, None
-        contexts = before(sources, documents, reach, self.context.after)
-        return contexts, before(translations, documents, reach) if outputs and translations is not None else None
+        contexts = context_entries(sources, documents, reach, self.context.after)
+        if not outputs or translations is None:
+            return contexts, None
+        return contexts, context_entries(translations, documents, reach)
 
     def _read(
         self,
@@ -227,7 +229,7 @@ class Translator:
         if not 0 <= seed < 1 << 63:
             raise TranslatorError(f"seed {seed}: choose one from 0 to 2^63 - 1")
         read = self._read(sources, documents, contexts, context_outputs)
-        if read.waits:
+        if read.is_sequential:
             for row, translation in enumerate(self.translate(sources, documents)):
                 read.add_output(row, translation.ids)
         generator = torch.Generator(self.device).manual_seed(seed)

@@ -3,7 +3,7 @@
 from core_models.decoding.beam_search import beam_search
 from core_models.decoding.ensemble import Ensemble
 from core_models.decoding.exact_search import Exact, exact_search
-from core_models.decoding.sampling import drawable, sample
+from core_models.decoding.sampling import sample, sampling_logits
 from core_models.interface.search_state import (
     Hypothesis,
     Scores,
@@ -17,5 +17,5 @@ from core_models.interface.search_state import (
 
 __all__ = [
     "Ensemble", "Exact", "Hypothesis", "Scores", "SearchResult", "Steppable", "Tree", "beam_search", "candidates",
-    "drawable", "exact_search", "mixture", "penalty", "sample",
+    "exact_search", "mixture", "penalty", "sample", "sampling_logits",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from core_models.config import SearchConfig
-from core_models.decoding.keep_finished import search_with_stay
+from core_models.decoding.keep_finished import search_keeping_finished
 from core_models.interface.search_state import (
     IMPOSSIBLE,
     Hypothesis,
@@ -24,31 +24,34 @@ from core_models.interface.search_state import (
 )
 from core_models.text.vocabulary import BOS, EOS, PAD
 
-# Finished sentences are dropped from the tensors when at most this share is still searched.
-WORTH_DROPPING = 0.8
+# Finished sentences are removed from the tensors once at most this share is still searched: each removal copies them.
+COMPACTION_SHARE = 0.8
 
 
 class _Beam:
     """The state of one batch's search: live beams, finished lists, back-pointers, recorded candidates.
 
-    Rows are the sentences still searched; `origin` maps them to the batch. History tensors keep the batch's order.
+    `live` and `origin` have a row per sentence still searched (`origin`: its row in the batch), other tensors one per
+    sentence of the batch.
     """
 
     def __init__(self, sentences: int, config: SearchConfig, limits: Tensor, record: bool) -> None:
-        device, beam, longest = limits.device, config.beam, int(limits.max())
-        self.config, self.limits, self.longest = config, limits, longest
+        device, beam, max_length = limits.device, config.beam, int(limits.max())
+        self.config, self.limits, self.max_length = config, limits, max_length
         self.origin = torch.arange(sentences, device=device)
         self.live = torch.zeros(sentences, 1, device=device, dtype=torch.float64)
-        self.words = torch.full((sentences, longest, beam), PAD, device=device)
+        self.words = torch.full((sentences, max_length, beam), PAD, device=device)
         self.parents = torch.zeros_like(self.words)
         self.scores = torch.full(self.words.shape, IMPOSSIBLE, device=device, dtype=torch.float64)
         self.done_score = torch.full((sentences, beam), IMPOSSIBLE, device=device, dtype=torch.float64)
         self.done_normalized = self.done_score.clone()
         self.done_length = torch.zeros(sentences, beam, device=device, dtype=torch.long)
         self.done_parent = self.done_length.clone()
-        self.record: list[tuple[Tensor, ...]] | None = [] if record else None
+        self.recorded_steps: list[tuple[Tensor, ...]] | None = [] if record else None
 
-    def take(self, position: int, scores: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def add_candidates(
+        self, position: int, scores: Tensor, parents: Tensor, words: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Sort the candidates of position t (0-based) into finished, kept and pruned.
 
         Returns the parents and words of the kept candidates [R, K], and which rows are done [R].
@@ -59,11 +62,11 @@ class _Beam:
         in_beam = torch.arange(scores.shape[1], device=scores.device) < beam
         finished = ends & in_beam & possible
         normalized = scores / penalty(position + 1, self.config)
-        self._finish(position, scores, parents, normalized, finished)
+        self._add_finished(position, scores, parents, normalized, finished)
         unfinished = torch.where(ends, IMPOSSIBLE, scores)
         kept_scores, kept_index = unfinished.topk(min(beam, unfinished.shape[1]), dim=-1)
-        if self.record is not None:
-            self.record.append(
+        if self.recorded_steps is not None:
+            self.recorded_steps.append(
                 (self.origin, scores, parents, words, normalized, finished, kept_index, kept_scores > IMPOSSIBLE)
             )
         self.live = kept_scores
@@ -72,9 +75,9 @@ class _Beam:
         self.words[self.origin, position, :width] = words
         self.parents[self.origin, position, :width] = parents
         self.scores[self.origin, position, :width] = kept_scores
-        return parents, words, self._is_done(position)
+        return parents, words, self._done_rows(position)
 
-    def _finish(self, position: int, score: Tensor, parent: Tensor, normalized: Tensor, finished: Tensor) -> None:
+    def _add_finished(self, position: int, score: Tensor, parent: Tensor, normalized: Tensor, finished: Tensor) -> None:
         """Merge finished candidates into the lists of the K best finished hypotheses."""
         rows = self.origin
         offered = torch.where(finished, normalized, IMPOSSIBLE)
@@ -85,14 +88,14 @@ class _Beam:
         length = torch.full_like(parent, position + 1)
         self.done_length[rows] = torch.cat([self.done_length[rows], length], dim=1).gather(1, index)
 
-    def _is_done(self, position: int) -> Tensor:
+    def _done_rows(self, position: int) -> Tensor:
         """Rows in which no live hypothesis can beat the worst finished one, or which are at their length limit."""
-        longest = self.limits[self.origin]
+        max_length = self.limits[self.origin]
         bound = self.live[:, 0] / (
-            penalty(longest.to(self.live.dtype), self.config) if self.config.length_penalty else 1.0
+            penalty(max_length.to(self.live.dtype), self.config) if self.config.length_penalty else 1.0
         )
-        hopeless = bound <= self.done_normalized[self.origin, -1]
-        return hopeless | (self.live[:, 0] == IMPOSSIBLE) | (position + 1 >= longest)
+        cannot_improve = bound <= self.done_normalized[self.origin, -1]
+        return cannot_improve | (self.live[:, 0] == IMPOSSIBLE) | (position + 1 >= max_length)
 
     def results(self) -> list[SearchResult]:
         """Trace back the best hypotheses of every sentence."""
@@ -101,9 +104,9 @@ class _Beam:
             for name in ("words", "parents", "scores", "done_score", "done_normalized", "done_length", "done_parent")
         }
         trees = self._trees(len(self.words))
-        return [self._sentence(row, arrays, trees[row]) for row in range(len(self.words))]
+        return [self._search_result(row, arrays, trees[row]) for row in range(len(self.words))]
 
-    def _sentence(self, row: int, arrays: dict[str, Any], tree: Tree | None) -> SearchResult:
+    def _search_result(self, row: int, arrays: dict[str, Any], tree: Tree | None) -> SearchResult:
         hypotheses = []
         for rank in range(self.config.n_best):
             if arrays["done_normalized"][row, rank] == IMPOSSIBLE:
@@ -123,7 +126,7 @@ class _Beam:
                 )
             )
         if tree is not None:
-            tree.best = _find(tree, hypotheses[0])
+            tree.best = _last_row(tree, hypotheses[0])
         return SearchResult(hypotheses, tree)
 
     @staticmethod
@@ -136,12 +139,12 @@ class _Beam:
         return words[::-1], totals[::-1]
 
     def _trees(self, sentences: int) -> list[Tree | None]:
-        if self.record is None:
+        if self.recorded_steps is None:
             return [None] * sentences
         trees = [Tree() for _ in range(sentences)]
         rows_of: list[list[int]] = [[-1] for _ in range(sentences)]  # the candidate row of each live beam
         totals_of: list[list[float]] = [[0.0] for _ in range(sentences)]
-        for step, parts in enumerate(self.record):
+        for step, parts in enumerate(self.recorded_steps):
             origin, scores, parents, words, normalized, finished, kept_index, alive = (part.tolist() for part in parts)
             for row, sentence in enumerate(origin):
                 tree, base = trees[sentence], len(trees[sentence].word)
@@ -166,12 +169,12 @@ class _Beam:
         return list(trees)
 
 
-def _find(tree: Tree, hypothesis: Hypothesis) -> int:
-    """The row of the hypothesis's last word."""
-    row = -1
+def _last_row(tree: Tree, hypothesis: Hypothesis) -> int:
+    """The row of the tree with the hypothesis's last word."""
     children: dict[tuple[int, int], int] = {
-        (parent, word): number for number, (parent, word) in enumerate(zip(tree.parent, tree.word, strict=True))
+        (parent, word): row for row, (parent, word) in enumerate(zip(tree.parent, tree.word, strict=True))
     }
+    row = -1
     for word in [*hypothesis.words, *([EOS] if hypothesis.finished else [])]:
         row = children[row, word]
     return row
@@ -188,25 +191,25 @@ def beam_search(
     """Search one batch. limits [S]: longest outputs, EOS included; prefix [S, P]: forced words, -1 for none.
 
     The search has `config.beam` live hypotheses per sentence. Finished sentences stay in the batch, with impossible
-    scores, until dropping them is worth copying the tensors of the others.
+    scores, until at most `COMPACTION_SHARE` of the batch is still searched.
     """
     if config.finished_hypotheses == "keep":
-        return search_with_stay(model, encoded, limits, config, prefix)
+        return search_keeping_finished(model, encoded, limits, config, prefix)
     sentences = len(limits)
     beam = _Beam(sentences, config, limits, record)
     state = model.start(encoded)
     words = torch.full((sentences, 1), BOS, device=limits.device)
-    for position in range(beam.longest):
+    for position in range(beam.max_length):
         scores, state = model.step(words, state)
         forced = prefix[beam.origin, position] if prefix is not None and position < prefix.shape[1] else None
         totals, parents, options = candidates(scores, beam.live, forced, 2 * config.beam)
-        parents, words, done = beam.take(position, totals, parents, options)
+        parents, words, done = beam.add_candidates(position, totals, parents, options)
         done_rows = done.tolist()  # the only device synchronization of a step
-        going = [row for row, is_done in enumerate(done_rows) if not is_done]
-        if not going:
+        live_rows = [row for row, is_done in enumerate(done_rows) if not is_done]
+        if not live_rows:
             break
-        if len(going) <= WORTH_DROPPING * len(done_rows):
-            rows = torch.tensor(going, device=limits.device)
+        if len(live_rows) <= COMPACTION_SHARE * len(done_rows):
+            rows = torch.tensor(live_rows, device=limits.device)
             beam.origin, beam.live, words = beam.origin[rows], beam.live[rows], words[rows]
             state = state.select(rows, parents[rows])
         else:

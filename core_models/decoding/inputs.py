@@ -1,21 +1,22 @@
-"""Sentences to be translated, in pieces, with their context sentences and earlier translations.
+"""Encoded source sentences with their context sentences and, as further context, earlier translations.
 
 Collects context sentences by document id or takes given ones, builds batches of any rows, and determines the order of
-translation if context includes earlier translations.
+translation if the context includes earlier translations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from core_models.decoding.memory_batching import batches
 from core_models.decoding.outputs import TranslatorError
 from core_models.text.batches import Batch, collate
-from core_models.text.documents import ContextUse, Ids, before, joined, runs
+from core_models.text.documents import ContextUse, Ids, context_entries, document_rows, prepend_context
 from core_models.text.parallel import TextError
 from core_models.text.vocabulary import Vocabulary
 
-Texts = Sequence[Sequence[str | None]]  # for each sentence, entry k: the sentence k + 1 before, or none
+Texts = Sequence[Sequence[str | None]]  # for each sentence, entry k: the context sentence k + 1 before it, or None
 
 
 class EncodedInputs:
@@ -40,25 +41,27 @@ class EncodedInputs:
         self.pieces = self._source.encode(list(sources))
         self.documents: Sequence[str] | None = None
         self._contexts: list[list[Ids | None]] | None = None
-        self._outputs: list[list[Ids | None]] | None = None
-        self._earlier: list[list[int | None]] = []
+        self._context_outputs: list[list[Ids | None]] | None = None
+        self._context_rows: list[list[int | None]] = []
         self._translations: list[list[int] | None] = [None] * len(self.pieces)
-        _check_given(use, contexts, context_outputs, documents)
+        _check_contexts(use, contexts, context_outputs, documents)
         if use.sentences and contexts is not None:
-            self._contexts = self._encoded(contexts, self._source)
+            self._contexts = self._encode(contexts, self._source)
             if use.outputs and context_outputs is not None:
-                self._outputs = self._encoded(context_outputs, self._target)
+                self._context_outputs = self._encode(context_outputs, self._target)
         elif use.sentences and documents is not None:
             self.documents = documents
-            self._earlier = before(range(len(self.pieces)), documents, use.sentences, use.after)
+            self._context_rows = context_entries(range(len(self.pieces)), documents, use.sentences, use.after)
             self._contexts = [
-                [None if row is None else self._fitted(self.pieces[row], number) for row in rows]
-                for number, rows in enumerate(self._earlier)
+                [None if row is None else self._fit(self.pieces[row], number) for row in rows]
+                for number, rows in enumerate(self._context_rows)
             ]
         if use.joined and self._contexts is not None:
-            self.pieces = [joined(ids, context) for ids, context in zip(self.pieces, self._contexts, strict=True)]
+            self.pieces = [
+                prepend_context(ids, context) for ids, context in zip(self.pieces, self._contexts, strict=True)
+            ]
 
-    def _encoded(self, contexts: Texts, vocabulary: Vocabulary) -> list[list[Ids | None]]:
+    def _encode(self, contexts: Texts, vocabulary: Vocabulary) -> list[list[Ids | None]]:
         flat = iter(vocabulary.encode([text for texts in contexts for text in texts if text is not None]))
         encoded: list[list[Ids | None]] = []
         for number, texts in enumerate(contexts):
@@ -69,23 +72,23 @@ class EncodedInputs:
                     f"{self.use.sentences} before a sentence{after}: leave the farther ones out, or train with a "
                     "larger context_sentences"
                 )
-            ids = [None if text is None else self._fitted(next(flat), number) for text in texts]
+            ids = [None if text is None else self._fit(next(flat), number) for text in texts]
             encoded.append([*ids, *[None] * (self.use.entries - len(texts))])
         return encoded
 
-    def _fitted(self, ids: Ids, number: int) -> Ids:
-        return self.use.fitted(ids, f"sentence {number + 1}")
+    def _fit(self, ids: Ids, number: int) -> Ids:
+        return self.use.fit(ids, f"sentence {number + 1}")
 
     def __len__(self) -> int:
         return len(self.pieces)
 
     @property
-    def waits(self) -> bool:
+    def is_sequential(self) -> bool:
         """True if earlier sentences of a document must be translated before later ones."""
         return self.use.outputs and self.documents is not None
 
     def add_output(self, row: int, ids: list[int]) -> None:
-        """Store the translation of a row for the rows that read it as context."""
+        """Store the translation of a row; other rows may read it as context."""
         self._translations[row] = ids
 
     def batch(self, rows: Sequence[int], targets: Sequence[Ids] | None = None) -> Batch:
@@ -93,17 +96,19 @@ class EncodedInputs:
         sources = [self.pieces[row] for row in rows]
         if self._contexts is None or self.use.joined:
             return collate(sources, targets)
-        outputs = [self._outputs_before(row) for row in rows] if self.use.outputs else None
+        outputs = [self._outputs_of_context(row) for row in rows] if self.use.outputs else None
         return collate(sources, targets, [self._contexts[row] for row in rows], outputs=outputs)
 
-    def _outputs_before(self, row: int) -> list[Ids | None]:
-        if self._outputs is not None:
-            return self._outputs[row]
+    def _outputs_of_context(self, row: int) -> list[Ids | None]:
+        if self._context_outputs is not None:
+            return self._context_outputs[row]
         outputs: list[Ids | None] = []
-        for earlier in self._earlier[row]:
+        for earlier in self._context_rows[row]:
             ids = None if earlier is None else self._translations[earlier]
             if earlier is not None and ids is None:
-                raise ValueError(f"row {row} reads the translation of row {earlier}, which is not there yet")
+                raise ValueError(
+                    f"row {row} needs the translation of row {earlier} as context: call add_output for it first"
+                )
             # The limit of outputs may exceed that of context sentences; the same truncation applies when forced.
             outputs.append(None if ids is None else ids[: self.use.longest])
         return outputs
@@ -111,18 +116,18 @@ class EncodedInputs:
     def costs(self, width: int) -> list[int]:
         """Pieces per hypothesis of each row, with EOS; contexts, stored once, are divided by the `width` hypotheses."""
         contexts = self._contexts if self._contexts is not None and not self.use.joined else [()] * len(self.pieces)
-        shares = (sum(len(ids) + 1 for ids in context if ids is not None) for context in contexts)
-        return [len(ids) + 1 + -(-share // width) for ids, share in zip(self.pieces, shares, strict=True)]
+        sizes = (sum(len(ids) + 1 for ids in context if ids is not None) for context in contexts)
+        return [len(ids) + 1 + math.ceil(size / width) for ids, size in zip(self.pieces, sizes, strict=True)]
 
     def groups(self, budget: int, width: int) -> list[list[list[int]]]:
         """Groups of rounds of rows: groups are independent, the rounds of a group are translated in order.
 
-        If sentences wait for earlier translations, a group is as many whole documents as sentences fit a batch, and
-        round j has sentence j of each; otherwise all rows are one round.
+        If sentences read earlier translations, a group is as many documents as a batch has room for, and round j has
+        sentence j of each; otherwise all rows are one round.
         """
-        if not self.waits:
+        if not self.is_sequential:
             return [[list(range(len(self.pieces)))]]
-        documents, costs = runs(self.documents or ()), self.costs(width)
+        documents, costs = document_rows(self.documents or ()), self.costs(width)
         grouped = batches([max(costs[row] for row in rows) for rows in documents], budget, width)
         return [_rounds([documents[number] for number in sorted(group)]) for group in grouped]
 
@@ -132,18 +137,18 @@ def _rounds(documents: Sequence[Sequence[int]]) -> list[list[int]]:
     return [[rows[number] for rows in documents if number < len(rows)] for number in range(longest)]
 
 
-def _check_given(
+def _check_contexts(
     use: ContextUse, contexts: Texts | None, context_outputs: Texts | None, documents: Sequence[str] | None
 ) -> None:
     if contexts is None and context_outputs is None:
         return
     if not use.sentences:
         raise TranslatorError(
-            "contexts were given to a run that was trained without: it reads single sentences; leave them out, or "
-            "train a system that reads context, such as qcn"
+            "contexts were given, but this run was trained on single sentences; leave them out, or train a system that "
+            "reads context, such as qcn"
         )
     if documents is not None:
-        raise TranslatorError("documents and contexts were given; the sentences before are one or the other")
+        raise TranslatorError("documents and contexts were given; give only one of them")
     if use.outputs and (contexts is None or context_outputs is None):
         raise TranslatorError(
             "this run reads the sentences before and their translations: give contexts and context_outputs together, "
@@ -153,4 +158,4 @@ def _check_given(
         raise TranslatorError("this run reads no translations of the sentences before; leave context_outputs out")
     for number, (texts, outputs) in enumerate(zip(contexts or (), context_outputs or (), strict=False)):
         if [text is None for text in texts] != [text is None for text in outputs]:
-            raise TextError(f"sentence {number + 1}: its context sentences and their translations are not one to one.")
+            raise TextError(f"sentence {number + 1}: context sentences and their translations do not match one to one.")

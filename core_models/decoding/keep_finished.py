@@ -21,7 +21,7 @@ from core_models.interface.search_state import (
 from core_models.text.vocabulary import BOS, EOS, PAD
 
 
-def search_with_stay(
+def search_keeping_finished(
     model: Steppable, encoded: Any, limits: Tensor, config: SearchConfig, prefix: Tensor | None
 ) -> list[SearchResult]:
     """Beam search that keeps finished beams among the K; the length penalty selects the best at the end."""
@@ -49,10 +49,10 @@ def search_with_stay(
         if bool((finished | (position + 1 >= limits)[:, None] | (live == IMPOSSIBLE)).all()):
             break
         state = state.select(None, parents)
-    return [_stayed(row, history, config) for row in range(sentences)]
+    return [_search_result(row, history, config) for row in range(sentences)]
 
 
-def _stayed(row: int, history: list[tuple[list, list, list]], config: SearchConfig) -> SearchResult:
+def _search_result(row: int, history: list[tuple[list, list, list]], config: SearchConfig) -> SearchResult:
     hypotheses = []
     for last, end in enumerate(history[-1][2][row]):
         if end == IMPOSSIBLE:

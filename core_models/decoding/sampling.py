@@ -11,16 +11,16 @@ from core_models.interface.search_state import IMPOSSIBLE, Hypothesis, Steppable
 from core_models.text.vocabulary import BOS, EOS, PAD
 
 
-def drawable(values: Tensor, temperature: float = 1.0, top: int | None = None) -> Tensor:
+def sampling_logits(values: Tensor, temperature: float = 1.0, top: int | None = None) -> Tensor:
     """The logits to sample the next word from, given logits or log-probabilities [..., V].
 
     Divided by the temperature, without PAD and BOS; `top` keeps only that many words.
     """
-    heated = values / temperature
-    heated[..., [PAD, BOS]] = IMPOSSIBLE
+    logits = values / temperature
+    logits[..., [PAD, BOS]] = IMPOSSIBLE
     if top is None:
-        return heated
-    return heated.masked_fill(heated < heated.topk(min(top, heated.shape[-1]), dim=-1).values[..., -1:], IMPOSSIBLE)
+        return logits
+    return logits.masked_fill(logits < logits.topk(min(top, logits.shape[-1]), dim=-1).values[..., -1:], IMPOSSIBLE)
 
 
 def sample(
@@ -47,7 +47,7 @@ def sample(
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
         values = scores.log_probs()
-        shares = torch.softmax(drawable(values, temperature, top), dim=-1)
+        shares = torch.softmax(sampling_logits(values, temperature, top), dim=-1)
         words = torch.multinomial(shares.flatten(0, 1), 1, generator=generator).view(sentences, samples)
         drawn.append(words.tolist())
         log_probs.append(values.gather(-1, words[..., None])[..., 0].tolist())

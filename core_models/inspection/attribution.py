@@ -1,9 +1,9 @@
 """Attribution of an output word's log-probability to source words and words of the target prefix, in nats.
 
-The function explained is log P of one forced word, or of the whole forced sentence, as a function of the embeddings of
-the source and the target words. Captum computes the attributions. Lookups of the sentence's words by mechanisms through
-`spec.source_embedding` and `spec.target_embedding` are attributed, other lookups are reported as not covered. Works on
-piece numbers.
+The explained function is log P of one forced word, or of the whole forced sentence, given the embeddings of the source
+and the target words. Captum computes the attributions. Mechanisms may look up words too: lookups of the sentence's own
+words through `spec.source_embedding` and `spec.target_embedding` are attributed, others are listed as constants. Works
+on piece numbers.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ METHODS: tuple[Method, ...] = get_args(Method)
 BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 
 SENTENCE = -1  # instead of an output position: the whole sentence
-FIRST_STEPS, MOST_STEPS = 16, 1024
-TOLERANCE, LEAST_NATS = 0.01, 0.5  # errors below TOLERANCE x max(|difference|, LEAST_NATS) are accepted
-POSITIONS_TOGETHER = 4096  # source and target positions in one forward and backward pass
+FIRST_STEPS, MAX_STEPS = 16, 1024
+TOLERANCE, MIN_SCALE_NATS = 0.01, 0.5  # errors below TOLERANCE x max(|difference|, MIN_SCALE_NATS) are accepted
+POSITIONS_PER_PASS = 4096  # source and target positions in one forward and backward pass
 
 Inputs = tuple[Tensor, Tensor]  # source [R, I, d] and target [R, T, d] embeddings
-Explained = Callable[[Tensor, Tensor, Tensor], Tensor]  # source, target, chosen [R] -> [R]
+LogProbFunction = Callable[[Tensor, Tensor, Tensor], Tensor]  # source, target, positions [R] -> [R]
 
 
 class Constant(NamedTuple):
@@ -68,9 +68,7 @@ class ForcedLogProb:
         ConfigError for a context if the system reads none or joins it to the source.
         """
         if context is not None and (system.context.joined or not system.context.sentences):
-            raise ConfigError(
-                "a context was given to a system that was trained without, or that joins it to the source; leave it out"
-            )
+            raise ConfigError("a context was given to a system that reads none or joins it to the source; leave it out")
         self.system = system
         self.batch = replace(collate([list(source)], [list(target)]), context=context).to(system.device)
         self.length = len(target) + finished
@@ -96,8 +94,8 @@ class ForcedLogProb:
         rows = [table.weight[PAD].detach() for table in self._tables]
         return rows[0].expand_as(source).clone(), rows[1].expand_as(target).clone()
 
-    def __call__(self, source: Tensor, target: Tensor, chosen: Tensor) -> Tensor:
-        """Log-probability [R] of the words at `chosen` [R] (SENTENCE: the sum) for embeddings [R, I, d], [R, T, d]."""
+    def __call__(self, source: Tensor, target: Tensor, positions: Tensor) -> Tensor:
+        """Log-probability [R] of the words at `positions` [R], SENTENCE: all, given embeddings [R, I, d], [R, T, d]."""
         rows = len(source)
         parts = ("source", "source_mask", "target_in", "target_mask", "target")
         words = {name: getattr(self.batch, name).expand(rows, -1) for name in parts}
@@ -105,25 +103,25 @@ class ForcedLogProb:
         batch = type(self.batch)(
             **words,
             indices=self.batch.indices.expand(rows),
-            context=_of_every_row(self.batch.context, rows),
+            context=_repeat_context(self.batch.context, rows),
             source_tokens=rows * self.batch.source_tokens,
             target_tokens=rows * self.length,
         )
-        with self._answering("source", batch.source, source):
+        with self._replaced_embeddings("source", batch.source, source):
             encoded = self.system.encode(batch)
-        with self._answering("target", batch.target_in, target):
+        with self._replaced_embeddings("target", batch.target_in, target):
             forced = self.system(encoded, batch.target_in, batch.target_mask)
         log_probs = self.system.token_log_probs(forced, batch.target)["main"]
-        log_prob = log_probs.gather(1, chosen.clamp(min=0)[:, None])[:, 0]
-        return torch.where(chosen == SENTENCE, log_probs.sum(1), log_prob)
+        log_prob = log_probs.gather(1, positions.clamp(min=0)[:, None])[:, 0]
+        return torch.where(positions == SENTENCE, log_probs.sum(1), log_prob)
 
     @contextmanager
-    def _answering(self, side: Literal["source", "target"], words: Tensor, vectors: Tensor) -> Iterator[None]:
+    def _replaced_embeddings(self, side: Literal["source", "target"], words: Tensor, vectors: Tensor) -> Iterator[None]:
         """Make the tables return `vectors` for lookups of `words`."""
-        # Equal words of the context are not the sentence's.
+        # A context sentence may be equal to the source: then only the storage tells them apart.
         check_storage = side == "source" and self.batch.context is not None
 
-        def answer(table: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        def replace_vectors(table: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
             if inputs[0].shape != words.shape or (check_storage and not _same_storage(inputs[0], words)):
                 self.constants.add(Constant(side, None))
                 return output
@@ -131,7 +129,7 @@ class ForcedLogProb:
             self.constants.update(Constant(side, position) for position in (~matches).any(0).nonzero()[:, 0].tolist())
             return torch.where(matches[..., None], vectors.to(output.dtype), output)
 
-        hooks = [table.register_forward_hook(answer) for table in dict.fromkeys(self._tables)]
+        hooks = [table.register_forward_hook(replace_vectors) for table in dict.fromkeys(self._tables)]
         try:
             yield
         finally:
@@ -143,7 +141,7 @@ def _same_storage(first: Tensor, second: Tensor) -> bool:
     return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
-def _of_every_row(context: Context | None, rows: int) -> Context | None:
+def _repeat_context(context: Context | None, rows: int) -> Context | None:
     """Repeat the context of one sentence for `rows` copies of it."""
     if context is None:
         return None
@@ -153,7 +151,7 @@ def _of_every_row(context: Context | None, rows: int) -> Context | None:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Attributions for the output positions in `chosen` [R] (SENTENCE: for all together), in nats.
+    """Attributions for the output positions in `positions` [R] (SENTENCE: for all together), in nats.
 
     source [R, I] and prefix [R, T] are sums over the embedding's width. `difference` is f(words) - f(baseline), `error`
     the deviation of the attributions' sum from it; `steps` is 0 for methods without steps.
@@ -161,7 +159,7 @@ class Attribution:
 
     method: Method
     baseline: Baseline
-    chosen: tuple[int, ...]
+    positions: tuple[int, ...]
     source: np.ndarray
     prefix: np.ndarray
     log_prob: np.ndarray
@@ -180,7 +178,7 @@ class Attribution:
     @property
     def complete(self) -> np.ndarray:
         """True [R] where the error is below 1 % of max(|difference|, 0.5 nat)."""
-        return np.abs(self.error) < TOLERANCE * np.maximum(np.abs(self.difference), LEAST_NATS)
+        return np.abs(self.error) < TOLERANCE * np.maximum(np.abs(self.difference), MIN_SCALE_NATS)
 
 
 def attribute(
@@ -188,39 +186,38 @@ def attribute(
     source: Sequence[int],
     target: Sequence[int],
     finished: bool = True,
-    chosen: Sequence[int] = (SENTENCE,),
+    positions: Sequence[int] = (SENTENCE,),
     method: Method = "integrated_gradients",
     baseline: Baseline = "zero",
-    most_steps: int = MOST_STEPS,
+    max_steps: int = MAX_STEPS,
     context: Context | None = None,
 ) -> Attribution:
     """Attribute the log-probability of output positions to source words and preceding target words, in nats.
 
-    source, target: piece numbers without BOS and EOS. chosen: positions from 0, including that of EOS, or SENTENCE.
-    Integrated gradients (Sundararajan 2017) double their steps until the sum is complete or `most_steps` is reached.
+    source, target: piece numbers without BOS and EOS. positions: output positions from 0, EOS included, or SENTENCE.
+    Integrated gradients (Sundararajan 2017) double their steps until the sum is complete or `max_steps` is reached.
     context: context sentences [1, K, C], held constant. Raises ConfigError for an unknown method or baseline, a
     position outside the target, or a context that the system does not read.
     """
     if method not in METHODS:
         raise ConfigError(f"there is no attribution by {method!r}; {nearest(method, list(METHODS))}")
-    explained = ForcedLogProb(system, source, target, finished, context)
-    outside = [position for position in chosen if not SENTENCE <= position < explained.length]
-    if outside or not explained.length:
+    function = ForcedLogProb(system, source, target, finished, context)
+    outside = [position for position in positions if not SENTENCE <= position < function.length]
+    if outside or not function.length:
         raise ConfigError(
-            f"the target has {explained.length} positions, from 0, </s> included; there is nothing to explain at "
-            f"{', '.join(map(str, outside or chosen))}"
+            f"the target has {function.length} positions, from 0, </s> included; there is nothing to explain at "
+            f"{', '.join(map(str, outside or positions))}"
         )
-    rows = torch.tensor(list(chosen), device=system.device)
-    inputs, baseline_inputs = explained.inputs(), explained.baseline(baseline)
-    results = attribute_rows(explained, inputs, baseline_inputs, rows, method, most_steps)
+    rows = torch.tensor(list(positions), device=system.device)
+    results = attribute_rows(function, function.inputs(), function.baseline(baseline), rows, method, max_steps)
     source_nats, prefix_nats, log_prob, baseline_log_prob, steps = (part.cpu().double().numpy() for part in results)
     constants = tuple(
-        sorted(explained.constants, key=lambda constant: (constant.side, constant.position is None, constant.position))
+        sorted(function.constants, key=lambda constant: (constant.side, constant.position is None, constant.position))
     )
     return Attribution(
         method,
         baseline,
-        tuple(chosen),
+        tuple(positions),
         source_nats,
         prefix_nats,
         log_prob,
@@ -231,99 +228,109 @@ def attribute(
 
 
 def attribute_rows(
-    explained: Explained, inputs: Inputs, baseline: Inputs, chosen: Tensor, method: Method, most_steps: int = MOST_STEPS
+    function: LogProbFunction,
+    inputs: Inputs,
+    baseline: Inputs,
+    positions: Tensor,
+    method: Method,
+    max_steps: int = MAX_STEPS,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Attributions for every row of `chosen` [R]: source [R, I], prefix [R, T], f(words), f(baseline), steps [R].
+    """Attributions for every row of `positions` [R]: source [R, I], prefix [R, T], f(words), f(baseline), steps [R].
 
     inputs, baseline: [1, I, d] and [1, T, d].
     """
-    rows = len(chosen)
-    words, against = _repeated(inputs, rows), _repeated(baseline, rows)
+    rows = len(positions)
+    words, baseline_words = _repeat(inputs, rows), _repeat(baseline, rows)
     with torch.no_grad():
-        ends = [_in_parts(explained, side, chosen) for side in (words, against)]
+        log_prob, baseline_log_prob = (_evaluate(function, side, positions) for side in (words, baseline_words))
     steps = torch.zeros(rows, dtype=torch.long)
     if method == "integrated_gradients":
-        source, prefix, steps = _integrated(explained, inputs, baseline, chosen, ends[0] - ends[1], most_steps)
-    else:
-        source, prefix = (_gradient_x_input if method == "gradient_x_input" else _occluded)(
-            explained, words, against, chosen
+        source, prefix, steps = _integrated_gradients(
+            function, inputs, baseline, positions, log_prob - baseline_log_prob, max_steps
         )
-    return source, prefix, ends[0], ends[1], steps
+    else:
+        compute = _gradient_x_input if method == "gradient_x_input" else _occlusion
+        source, prefix = compute(function, words, baseline_words, positions)
+    return source, prefix, log_prob, baseline_log_prob, steps
 
 
-def _repeated(pair: Inputs, rows: int) -> Inputs:
+def _repeat(pair: Inputs, rows: int) -> Inputs:
     return pair[0].expand(rows, -1, -1).contiguous(), pair[1].expand(rows, -1, -1).contiguous()
 
 
-def _together(inputs: Inputs) -> int:
+def _rows_per_pass(inputs: Inputs) -> int:
     """The number of rows in one pass."""
-    return max(1, POSITIONS_TOGETHER // (inputs[0].shape[1] + inputs[1].shape[1]))
+    return max(1, POSITIONS_PER_PASS // (inputs[0].shape[1] + inputs[1].shape[1]))
 
 
-def _in_parts(explained: Explained, inputs: Inputs, chosen: Tensor) -> Tensor:
-    size = _together(inputs)
+def _evaluate(function: LogProbFunction, inputs: Inputs, positions: Tensor) -> Tensor:
+    size = _rows_per_pass(inputs)
     return torch.cat(
-        [explained(*part) for part in zip(*(tensor.split(size) for tensor in (*inputs, chosen)), strict=True)]
+        [function(*part) for part in zip(*(tensor.split(size) for tensor in (*inputs, positions)), strict=True)]
     )
 
 
-def _integrated(
-    explained: Explained, inputs: Inputs, baseline: Inputs, chosen: Tensor, difference: Tensor, most_steps: int
+def _integrated_gradients(
+    function: LogProbFunction, inputs: Inputs, baseline: Inputs, positions: Tensor, difference: Tensor, max_steps: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     from captum.attr import IntegratedGradients
 
-    integrated = IntegratedGradients(explained)
-    source, prefix = (difference.new_zeros(len(chosen), embeddings.shape[1]) for embeddings in inputs)
-    steps = torch.zeros(len(chosen), dtype=torch.long)
-    tolerance = TOLERANCE * difference.abs().clamp(min=LEAST_NATS)
-    open_rows, number = torch.arange(len(chosen), device=chosen.device), min(FIRST_STEPS, most_steps)
+    captum = IntegratedGradients(function)
+    source, prefix = (difference.new_zeros(len(positions), embeddings.shape[1]) for embeddings in inputs)
+    steps = torch.zeros(len(positions), dtype=torch.long)
+    tolerance = TOLERANCE * difference.abs().clamp(min=MIN_SCALE_NATS)
+    incomplete, n_steps = torch.arange(len(positions), device=positions.device), min(FIRST_STEPS, max_steps)
     while True:
-        for part in open_rows.split(_together(inputs)):
-            attributions = integrated.attribute(
-                _repeated(inputs, len(part)),
-                _repeated(baseline, len(part)),
-                additional_forward_args=(chosen[part],),
-                n_steps=number,
-                internal_batch_size=max(len(part), _together(inputs)),
+        for part in incomplete.split(_rows_per_pass(inputs)):
+            attributions = captum.attribute(
+                _repeat(inputs, len(part)),
+                _repeat(baseline, len(part)),
+                additional_forward_args=(positions[part],),
+                n_steps=n_steps,
+                internal_batch_size=max(len(part), _rows_per_pass(inputs)),
             )
             source[part], prefix[part] = (embeddings.sum(-1).to(source.dtype) for embeddings in attributions)
-        steps[open_rows.cpu()] = number
+        steps[incomplete.cpu()] = n_steps
         error = (source.sum(1) + prefix.sum(1) - difference).abs()
-        open_rows = open_rows[(error >= tolerance)[open_rows]]
-        if not len(open_rows) or 2 * number > most_steps:
+        incomplete = incomplete[(error >= tolerance)[incomplete]]
+        if not len(incomplete) or 2 * n_steps > max_steps:
             return source, prefix, steps
-        number *= 2
+        n_steps *= 2
 
 
-def _gradient_x_input(explained: Explained, words: Inputs, against: Inputs, chosen: Tensor) -> tuple[Tensor, Tensor]:
+def _gradient_x_input(
+    function: LogProbFunction, words: Inputs, baseline_words: Inputs, positions: Tensor
+) -> tuple[Tensor, Tensor]:
     """Gradient at the words times (words - baseline): a first-order estimate of occlusion."""
     from captum.attr import Saliency
 
-    size, saliency = _together(words), Saliency(explained)
-    slopes = [
+    size, saliency = _rows_per_pass(words), Saliency(function)
+    gradients = [
         saliency.attribute(tuple(pair), abs=False, additional_forward_args=(rows,))
         for *pair, rows in zip(
-            *(embeddings.requires_grad_().split(size) for embeddings in words), chosen.split(size), strict=True
+            *(embeddings.requires_grad_().split(size) for embeddings in words), positions.split(size), strict=True
         )
     ]
-    first, second = (
-        (torch.cat(slope) * (word.detach() - base)).sum(-1)
-        for slope, word, base in zip(zip(*slopes, strict=True), words, against, strict=True)
+    source, prefix = (
+        (torch.cat(gradient) * (word.detach() - base)).sum(-1)
+        for gradient, word, base in zip(zip(*gradients, strict=True), words, baseline_words, strict=True)
     )
-    return first, second
+    return source, prefix
 
 
-def _occluded(explained: Explained, words: Inputs, against: Inputs, chosen: Tensor) -> tuple[Tensor, Tensor]:
+def _occlusion(
+    function: LogProbFunction, words: Inputs, baseline_words: Inputs, positions: Tensor
+) -> tuple[Tensor, Tensor]:
     """The loss of log-probability when one word at a time is replaced by the baseline."""
     from captum.attr import Occlusion
 
     window = tuple((1, embeddings.shape[-1]) for embeddings in words)
     with torch.no_grad():
-        losses = Occlusion(explained).attribute(
+        losses = Occlusion(function).attribute(
             words,
             window,
-            baselines=against,
-            additional_forward_args=(chosen,),
-            perturbations_per_eval=max(1, _together(words) // len(chosen)),
+            baselines=baseline_words,
+            additional_forward_args=(positions,),
+            perturbations_per_eval=max(1, _rows_per_pass(words) // len(positions)),
         )
     return losses[0].mean(-1), losses[1].mean(-1)  # captum repeats the loss over the embedding's width

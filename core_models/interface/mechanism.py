@@ -50,8 +50,8 @@ class HookPoint(enum.Enum):
 class BackboneSpec:
     """The properties of a backbone that a mechanism may use when it is built.
 
-    `widths` holds embedding, stream, memory, state, guide, readout, output; in a recurrent decoder also context, energy
-    and transition.
+    `widths` has the keys embedding, stream, memory, state, guide, readout, output; in a recurrent decoder also context,
+    energy and transition.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width], without scale and
     position; they are functions, not modules, so that the backbone's tables do not become parameters of the mechanism.
     `final_norm`: a norm follows STACK_OUTPUT; `dropout`: the backbone's dropout probability; `encoder_layer` builds a
@@ -79,7 +79,7 @@ class Notes(dict[str, Tensor]):
     """Named tensors of one pass; the KeyError of a missing name lists the known ones."""
 
     def __missing__(self, name: str) -> Tensor:
-        raise KeyError(f"no tensor named {name!r} here; there are: {', '.join(self) or 'none'}")
+        raise KeyError(f"no tensor named {name!r}; there are: {', '.join(self) or 'none'}")
 
 
 @dataclass
@@ -90,13 +90,13 @@ class View:
     beams of a search. Reading a field that is not filled yet raises AttributeError.
     """
 
+    # The fields: layer: int · mask [S, N] (None when stepping) · words [S, N], the inputs · embedded [S, N, d]
+    # memory [S, I, d] · memory_mask [S, I] · layers (the embedding first, through the final norm when read)
+    # previous (s_{t-1}) · query · weights · context · guide (stack output before its norm, or [s; c])
+    # state (OUTPUT as if no mechanism were at READOUT)
     side: Literal["encoder", "decoder"]
     _fields: dict[str, Any] = field(default_factory=dict)
 
-    # layer: int · mask [S, N] (None when stepping) · words [S, N], the inputs · embedded [S, N, d] · memory [S, I, d]
-    # memory_mask [S, I] · layers (the embedding first, through the final norm when read) · previous (s_{t-1}) · query
-    # weights · context
-    # guide (un-normalized stack output, or [s; c]) · state (OUTPUT without any mechanism at READOUT)
     def show(self, **fields: Any) -> View:
         """Fill fields; a zero-argument function is called when the field is first read."""
         self._fields.update(fields)
@@ -108,7 +108,7 @@ class View:
         fields = self.__dict__.get("_fields", {})
         if name not in fields:
             raise AttributeError(
-                f"the {self.side} shows no {name!r} here; it shows: {', '.join(fields) or 'nothing yet'}"
+                f"the {self.side} has no {name!r} at this hook point; it has: {', '.join(fields) or 'no field yet'}"
             )
         if callable(fields[name]):
             fields[name] = fields[name]()
@@ -224,8 +224,8 @@ class Options(Section):
 class Mechanism(nn.Module):
     """Base class of mechanisms: subclass, name the hook points, and write the methods that are needed.
 
-    `Options` describes the configuration; `hook_points` may be narrowed in __init__ by options. Rejected when a system
-    is built: a hook point that the backbone lacks, and a mechanism that replaces a stream that another has changed.
+    `Options` describes the configuration; `hook_points` may be narrowed in __init__ by options. Building a
+    system fails if the backbone lacks a hook point, or if a mechanism replaces a stream that another has changed.
     """
 
     Options: ClassVar[type[Options]] = Options
@@ -278,17 +278,20 @@ class Mechanism(nn.Module):
         """Called after weights of another run were copied; `fresh`: this mechanism's parameters without a match."""
 
 
-def refuse_unread(
-    options: Options, read_with: Mapping[str, tuple[str, str]], defaults: Mapping[str, Any] | None = None
+def reject_unused_options(
+    options: Options, requires: Mapping[str, tuple[str, str]], defaults: Mapping[str, Any] | None = None
 ) -> None:
-    """Reject options without effect: each in `read_with` is read only if another has, or contains, a value.
+    """Raise ValueError for an option that was set but has no effect.
 
-    defaults: values that replace the declared defaults of some options. Raises ValueError.
+    requires: option -> (other option, value): the option is read only if the other has, or contains, the value.
+    defaults: values that replace the declared defaults of some options.
     """
-    for option, (other, needed) in read_with.items():
+    for option, (other, needed) in requires.items():
         value = getattr(options, other)
-        held = value if isinstance(value, tuple) else (value,)
+        values = value if isinstance(value, tuple) else (value,)
         default = (defaults or {}).get(option, type(options).model_fields[option].default)
-        if needed not in held and getattr(options, option) != default:
-            current = ", ".join(map(str, held)) or "none"
-            raise ValueError(f"{option}: does nothing where {other} is {current}; leave it out, or give {needed} there")
+        if needed not in values and getattr(options, option) != default:
+            current = ", ".join(map(str, values)) or "none"
+            raise ValueError(
+                f"{option}: does nothing while {other} is {current}; leave it out, or set {other} to {needed}"
+            )

@@ -24,12 +24,12 @@ from core_models.interface.mechanism import (
     MechanismState,
     Options,
     View,
-    refuse_unread,
+    reject_unused_options,
 )
 from core_models.layers.precision import wide, widened
 
 # Options that are read only if another option has this value.
-READ_WITH: Mapping[str, tuple[str, str]] = {"units": ("form", "neural")}
+REQUIRES: Mapping[str, tuple[str, str]] = {"units": ("form", "neural")}
 
 
 class CoverageOptions(Options):
@@ -44,11 +44,11 @@ class CoverageOptions(Options):
 
     @model_validator(mode="after")
     def _possible(self) -> CoverageOptions:
-        refuse_unread(self, READ_WITH)
+        reject_unused_options(self, REQUIRES)
         if self.form == "neural":
-            refuse_unread(self, dict.fromkeys(("fertility", "most_words"), ("form", "additive")))
+            reject_unused_options(self, dict.fromkeys(("fertility", "most_words"), ("form", "additive")))
         if not self.fertility:
-            refuse_unread(self, {"most_words": ("fertility", "true")})
+            reject_unused_options(self, {"most_words": ("fertility", "true")})
         return self
 
 

@@ -24,7 +24,7 @@ from core_models.interface.mechanism import (
     Options,
     Prediction,
     View,
-    refuse_unread,
+    reject_unused_options,
 )
 from core_models.layers.dropout import Dropout
 from core_models.losses.bag_of_words import Side, content_agreement, running_means
@@ -56,7 +56,7 @@ RELEASED: Mapping[str, Any] = {
 }
 
 # Options that are read only if another option has, or contains, this value.
-READ_WITH: Mapping[str, tuple[str, str]] = {
+REQUIRES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("iterations", "agreement", "detach"), ("routing", "guided")),
     "attention_squash": ("routing", "attention"),
     "hidden": ("combination", "feed_forward"),
@@ -131,9 +131,9 @@ class GuidedCapsulesOptions(Options):
                 f"{self.routing}; leave the option out"
             )
         defaults = RELEASED if self.variant == "released" else None
-        refuse_unread(self, READ_WITH, defaults)
+        reject_unused_options(self, REQUIRES, defaults)
         if self.iterations == 1:
-            refuse_unread(self, dict.fromkeys(("agreement", "detach"), ("iterations", "2")), defaults)
+            reject_unused_options(self, dict.fromkeys(("agreement", "detach"), ("iterations", "2")), defaults)
         return self
 
 

@@ -1,7 +1,7 @@
 """PAST and FUTURE contents by guided routing, by a classifier, or by two attentions (Zheng 2019, Fig. 6).
 
-Each computes, from the memory and the decoding state, one vector of the translated and one of the untranslated
-contents. Everything independent of the position is planned once per sentence.
+Each computes a vector of the translated and one of the untranslated contents from the memory and the decoding state.
+`plan` computes what does not depend on the target position, once per sentence.
 """
 
 from __future__ import annotations
@@ -32,30 +32,32 @@ class CapsuleContents(nn.Module):
 
     def __init__(self, memory: int, capsules: int, width: int, redundant: bool) -> None:
         super().__init__()
-        self.each = capsules // 2
-        self.count = (3 if redundant else 2) * self.each
+        self.per_group = capsules // 2
+        self.count = (3 if redundant else 2) * self.per_group
         self.vote = nn.Linear(memory, self.count * width, bias=False)  # W_j side by side
 
-    def initialize(self, released: bool) -> None:
+    def initialize(self, as_released: bool) -> None:
         for matrix in self.vote.weight.data.chunk(self.count):
-            _draw(matrix, 0.01 if released else None)
+            _initialize(matrix, 0.01 if as_released else None)
 
     def votes(self, memory: Tensor) -> Tensor:
         """Votes [S, I, J, D] of the memory [S, I, d]."""
         return self.vote(memory).unflatten(-1, (self.count, -1))
 
-    def gathered(self, routing: Routing, own_state: MechanismState) -> Contents:
-        """PAST and FUTURE of a routing, which is recorded in the trace."""
+    def contents_of(self, routing: Routing, own_state: MechanismState) -> Contents:
+        """PAST and FUTURE of a routing; records the routing in the trace."""
         capsules = routing.capsules
         axes = ("target", "iteration", "source", "capsule")
         own_state.record("assignments", axes, lambda: routing.assignments.movedim(0, 2), sums_to_one="capsule")
         own_state.record(
             "mass",
             ("target", "source", "group"),
-            lambda: routing.history[-1].unflatten(-1, (-1, self.each)).sum(-1).expand(-1, capsules.shape[1], -1, -1),
+            lambda: (
+                routing.history[-1].unflatten(-1, (-1, self.per_group)).sum(-1).expand(-1, capsules.shape[1], -1, -1)
+            ),
             sums_to_one="group",
         )
-        past, future = capsules[:, :, : 2 * self.each].unflatten(2, (2, self.each)).flatten(-2).unbind(2)
+        past, future = capsules[:, :, : 2 * self.per_group].unflatten(2, (2, self.per_group)).flatten(-2).unbind(2)
         return Contents(past, future)
 
 
@@ -63,46 +65,48 @@ class UniformContents(CapsuleContents):
     """Routing with one iteration: uniform assignments, no guidance; only the votes are learned."""
 
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        return {"first": first_capsules(self.votes(memory).transpose(1, 2), mask)}
+        return {"capsules": first_capsules(self.votes(memory).transpose(1, 2), mask)}
 
     def forward(self, guide: Tensor, mask: Tensor, own_state: MechanismState) -> Contents:
-        first = own_state.sentence["first"]
-        assignments = first_assignments(mask, self.count, first.dtype)
-        return self.gathered(Routing(first[:, None].expand(-1, guide.shape[1], -1, -1), (assignments,)), own_state)
+        capsules = own_state.sentence["capsules"]
+        assignments = first_assignments(mask, self.count, capsules.dtype)
+        return self.contents_of(
+            Routing(capsules[:, None].expand(-1, guide.shape[1], -1, -1), (assignments,)), own_state
+        )
 
 
 class GuidedContents(CapsuleContents):
     """Capsules by guided dynamic routing."""
 
     def __init__(
-        self, memory: int, guide: int, capsules: int, width: int, redundant: bool, how: GuidedRoutingOptions
+        self, memory: int, guide: int, capsules: int, width: int, redundant: bool, options: GuidedRoutingOptions
     ) -> None:
         super().__init__(memory, capsules, width, redundant)
-        self.how = how
+        self.options = options
         self.query = nn.Linear(guide, width)  # W_z, and the bias of the whole agreement
         self.from_vote = nn.Parameter(torch.empty(width, width))  # W_v
         self.from_capsule = nn.Parameter(torch.empty(width, width))  # W_o
         self.weight = nn.Parameter(torch.empty(width))  # w
 
-    def initialize(self, released: bool) -> None:
-        super().initialize(released)
+    def initialize(self, as_released: bool) -> None:
+        super().initialize(as_released)
         for parameter in (self.query.weight, self.from_vote, self.from_capsule, self.weight):
-            _draw(parameter.data, 0.001 if released else None)
+            _initialize(parameter.data, 0.001 if as_released else None)
         nn.init.zeros_(self.query.bias)
 
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         return plan(self.votes(memory), self.from_vote, self.from_capsule, mask)._asdict()
 
     def forward(self, guide: Tensor, mask: Tensor, own_state: MechanismState) -> Contents:
-        planned = Plan(*(own_state.sentence[name] for name in Plan._fields))
-        routing = route(self.query(guide), planned, self.from_capsule, self.weight, mask, **self.how)
-        return self.gathered(routing, own_state)
+        sentence_plan = Plan(*(own_state.sentence[name] for name in Plan._fields))
+        routing = route(self.query(guide), sentence_plan, self.from_capsule, self.weight, mask, **self.options)
+        return self.contents_of(routing, own_state)
 
 
 class SimpleContents(nn.Module):
     """Shared part of classifier and attention: additive energies of every word for each group, and values.
 
-    groups: sets of energies; queries and keys are shared by all groups, or separate.
+    groups: their number; shared: all groups use the same queries and keys.
     """
 
     sums_to_one: str
@@ -115,26 +119,29 @@ class SimpleContents(nn.Module):
         self.weight = nn.Parameter(torch.empty(groups, width))
         self.value = nn.Linear(memory, 2 * content, bias=False)
 
-    def initialize(self, released: bool) -> None:
+    def initialize(self, as_released: bool) -> None:
         for linear, parts in ((self.query, self.sets), (self.key, self.sets), (self.value, 2)):
             for matrix in linear.weight.data.chunk(parts):
-                _draw(matrix, 0.001 if released else None)
-        _draw(self.weight.data, 0.001 if released else None)
+                _initialize(matrix, 0.001 if as_released else None)
+        _initialize(self.weight.data, 0.001 if as_released else None)
         nn.init.zeros_(self.query.bias)
 
     def plan(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         values = self.value(memory).unflatten(-1, (2, -1)).transpose(1, 2)
-        return {"keys": self._in_sets(self.key(memory)), "values": values.contiguous()}  # [S, sets, I, a], [S, 2, I, G]
+        return {
+            "keys": self._split_sets(self.key(memory)),
+            "values": values.contiguous(),
+        }  # [S, sets, I, a], [S, 2, I, G]
 
     def forward(self, guide: Tensor, mask: Tensor, own_state: MechanismState) -> Contents:
-        query, keys = self._in_sets(self.query(guide)), own_state.sentence["keys"]
+        query, keys = self._split_sets(self.query(guide)), own_state.sentence["keys"]
         groups = (-1, self.groups, -1, -1)
         energies = additive_energies(query.expand(groups), keys.expand(groups), self.weight)  # [S, groups, N, I]
         contents, shares = self.gather(energies, own_state.sentence["values"], mask)
         own_state.record("mass", ("target", "source", "group"), lambda: shares.permute(0, 2, 3, 1), self.sums_to_one)
         return Contents(*contents.unbind(1))
 
-    def _in_sets(self, projected: Tensor) -> Tensor:
+    def _split_sets(self, projected: Tensor) -> Tensor:
         return projected.unflatten(-1, (self.sets, -1)).transpose(1, 2)
 
     def gather(self, energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,7 +157,7 @@ class ClassifierContents(SimpleContents):
         super().__init__(memory, guide, width, content, len(GROUPS), shared=True)
 
     def gather(self, energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        return classified(energies, values, mask)
+        return classify(energies, values, mask)
 
 
 class AttentionContents(SimpleContents):
@@ -163,27 +170,27 @@ class AttentionContents(SimpleContents):
         self.squashed = squashed
 
     def gather(self, energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        contents, shares = attended(energies, values, mask)
+        contents, shares = attend(energies, values, mask)
         return squash(contents) if self.squashed else contents, shares
 
 
 @wide
-def classified(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def classify(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Softmax over groups, words summed and squashed: [S, 3, N, I], [S, 2, I, G] -> [S, 2, N, G], shares."""
     shares = torch.softmax(energies, dim=1) * mask[:, None, None]
     return squash(shares[:, :2] @ values), shares
 
 
 @wide
-def attended(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def attend(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Softmax over words, words summed: [S, 2, N, I], [S, 2, I, G] -> [S, 2, N, G], shares; zeros without words."""
-    real = mask[:, None, None]
-    shares = torch.softmax(energies.masked_fill(~real, torch.finfo(energies.dtype).min), dim=-1) * real
+    is_word = mask[:, None, None]
+    shares = torch.softmax(energies.masked_fill(~is_word, torch.finfo(energies.dtype).min), dim=-1) * is_word
     return shares @ values, shares
 
 
-def _draw(matrix: Tensor, deviation: float | None) -> None:
-    """Initialize with normal numbers of this deviation, or Xavier's; a vector counts as a matrix of one row."""
+def _initialize(matrix: Tensor, deviation: float | None) -> None:
+    """Initialize normally with this deviation, or by Xavier if None; a vector counts as a matrix of one row."""
     if deviation is not None:
         nn.init.normal_(matrix, std=deviation)
     else:

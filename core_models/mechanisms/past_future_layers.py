@@ -1,6 +1,6 @@
 """PAST and FUTURE layers (Zheng 2018): recurrent states of the translated and the untranslated source contents.
 
-    s''_t = GRU_m(s'_t, [s^P_{t-1}; s^F_{t-1}])        before the attention, which so depends on both
+    s''_t = GRU_m(s'_t, [s^P_{t-1}; s^F_{t-1}])        before the attention, which therefore depends on both
     s^P_t = GRU(s^P_{t-1}, c_t),  s^P_0 = 0            translated contents
     s^F_t = GRU, GRU-o or GRU-i (s^F_{t-1}, c_t)       untranslated contents; s^F_0 is the summary of the source
     read  = tanh(... + W_4 s^P_t + W_5 s^F_t)
@@ -29,7 +29,7 @@ from core_models.interface.mechanism import (
     Options,
     Prediction,
     View,
-    refuse_unread,
+    reject_unused_options,
 )
 from core_models.layers.deferred_linear import images
 from core_models.mechanisms.past_future_heads import ChangeHead
@@ -39,7 +39,7 @@ from core_models.text.vocabulary import EOS
 
 Side = Literal["past", "future"]
 # Options that are read only if another option has, or contains, this value.
-READ_WITH: Mapping[str, tuple[str, str]] = {
+REQUIRES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("future_unit", "extra_map", "future_start"), ("layers", "future")),
 }
 LOSS_OPTIONS = ("delta", "softmax", "weight", "objective", "test_loss")
@@ -51,31 +51,34 @@ class PastFutureOptions(Options):
     extra_map: bool = Field(True, description="gru-o and gru-i: a map after the subtraction, as released (D3)")
     future_start: Literal["summary", "zero"] = Field("summary", description="s^F_0 (D6, Table 8)")
     decoder_feed: Literal["previous", "current"] = Field(
-        "previous", description="states fed to the decoder: the last ones before attention, or this one's after it (D1)"
+        "previous",
+        description="states read by the decoder: the previous step's before attention, or this step's after it (D1)",
     )
     attention: Literal["via_state", "additive"] = Field(
-        "via_state", description="additive: terms of the states in the attention's energy besides (Eq. 7, 17, 19; D2)"
+        "via_state", description="additive: the attention's energy also has terms of the states (Eq. 7, 17, 19; D2)"
     )
     losses: tuple[Side, ...] = ()
     delta: Literal["mapped", "plain"] = Field(
-        "mapped", description="what predicts the word: tanh of mapped states, or their bare difference (D4)"
+        "mapped", description="what predicts the word: tanh of mapped states, or their plain difference (D4)"
     )
     softmax: Literal["own", "tied"] | None = Field(
-        None, description="matrix of the losses; one of their own where the output matrix embeds no words"
+        None, description="output matrix of the losses; default: tied, or own if the output matrix does not embed words"
     )
-    weight: float = Field(1.0, ge=0, description="of each loss")
-    objective: Literal["sum", "mean"] = Field("sum", description="of all terms, the translation's own among them (D7)")
+    weight: float = Field(1.0, ge=0, description="weight of each loss")
+    objective: Literal["sum", "mean"] = Field(
+        "sum", description="how all loss terms, including the translation's, are combined (D7)"
+    )
     test_loss: Literal["none", "step_mean_prob"] | None = Field(
-        None, description="average the losses' distributions into the system's own (D8); so where there are losses"
+        None, description="average the losses' distributions into the system's (D8); default: yes if there are losses"
     )
 
     @field_validator("layers", "losses", mode="before")
     @classmethod
-    def _one(cls, value: Any) -> Any:
+    def _as_tuple(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _possible(self) -> PastFutureOptions:
+    def _check_combinations(self) -> PastFutureOptions:
         if not self.layers or len(set(self.layers)) < len(self.layers):
             raise ValueError(f"layers: {list(self.layers)}; give past, future, or both, each once")
         if len(set(self.losses)) < len(self.losses):
@@ -83,11 +86,11 @@ class PastFutureOptions(Options):
         for side in self.losses:
             if side not in self.layers:
                 raise ValueError(f"losses: {side} is a loss of the {side} layer, and layers are {list(self.layers)}")
-        refuse_unread(self, READ_WITH)
+        reject_unused_options(self, REQUIRES)
         if self.future_unit == "gru":
-            refuse_unread(self, {"extra_map": ("future_unit", "gru-i")})
+            reject_unused_options(self, {"extra_map": ("future_unit", "gru-i")})
         if not self.losses:
-            refuse_unread(self, dict.fromkeys(LOSS_OPTIONS, ("losses", self.layers[0])))
+            reject_unused_options(self, dict.fromkeys(LOSS_OPTIONS, ("losses", self.layers[0])))
         return self
 
 
@@ -107,12 +110,12 @@ class PastFutureLayers(Mechanism):
         self.summary: Callable[[Tensor, Tensor], Tensor] = spec.summary
         self.embed = spec.target_embedding
         width, context = spec.widths["stream"], spec.widths["context"]
-        self.width, both = width, len(self.sides) * width
+        self.width, states_width = width, len(self.sides) * width
         self.units = nn.ModuleDict({side: self._unit(side, context) for side in self.sides})
-        self.to_readout = _linear(both, spec.widths["readout"])
+        self.to_readout = _linear(states_width, spec.widths["readout"])
         previous = options.decoder_feed == "previous"
-        self.meet = PlainUnit(both, width).unit if previous else None  # GRU_m
-        self.to_gates = None if previous else _linear(both, spec.widths["transition"])
+        self.meet = PlainUnit(states_width, width).unit if previous else None  # GRU_m
+        self.to_gates = None if previous else _linear(states_width, spec.widths["transition"])
         energy = spec.widths["energy"]
         additive = options.attention == "additive"
         self.to_energy = nn.ModuleDict({side: _linear(width, energy) for side in self.sides} if additive else {})
@@ -143,38 +146,42 @@ class PastFutureLayers(Mechanism):
     def start(self, memory: Tensor, memory_mask: Tensor, own_state: MechanismState) -> dict[str, Tensor]:
         """Initial states s^P_0 = 0 and s^F_0, the backbone's summary of the source: [S, 1, d] each."""
         zero = memory.new_zeros(len(memory), 1, self.width)
-        first = dict.fromkeys(self.sides, zero)
+        states = dict.fromkeys(self.sides, zero)
         if self.reads_summary:
-            first["future"] = self.summary(memory, memory_mask)[:, None]
-        return first
+            states["future"] = self.summary(memory, memory_mask)[:, None]
+        return states
 
     def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if hook_point is HookPoint.BEFORE_ATTENTION:
             assert self.meet is not None
-            (entered,) = own_state.linear([self.meet.from_input], self._both(own_state.before))
+            (update,) = own_state.linear([self.meet.from_input], self._concatenated(own_state.before))
             (recurrent,) = own_state.linear([self.meet.from_state], x)
-            return self.meet.combine(entered, recurrent, x)
+            return self.meet.combine(update, recurrent, x)
         if hook_point is HookPoint.ENERGY:
             terms = [own_state.linear([self.to_energy[side]], own_state.before[side])[0] for side in self.sides]
             return x + sum(terms)[:, :, None]  # type: ignore[index]
         if hook_point is HookPoint.TRANSITION:
             self._advance(own_state)
-            return x if self.to_gates is None else x + own_state.linear([self.to_gates], self._both(own_state.after))[0]
+            return (
+                x
+                if self.to_gates is None
+                else x + own_state.linear([self.to_gates], self._concatenated(own_state.after))[0]
+            )
         record_contents(self, view, own_state)
-        return x + self.to_readout(self._both(own_state.after))
+        return x + self.to_readout(self._concatenated(own_state.after))
 
-    def _both(self, states: Mapping[str, Tensor]) -> Tensor:
-        """Concatenate the states [s^P; s^F] of the configured layers."""
+    def _concatenated(self, states: Mapping[str, Tensor]) -> Tensor:
+        """The states [s^P; s^F] of the configured layers."""
         return torch.cat([states[side] for side in self.sides], dim=-1)
 
     def _advance(self, own_state: MechanismState) -> None:
         """Update the states of all layers by the attended context."""
-        for side, context in self.by_side(own_state.attended).items():
+        for side, context in self.split_by_side(own_state.attended).items():
             unit, state = self.units[side], own_state.before[side]
             recurrent = own_state.linear(unit.from_state, state)
             own_state.after[side] = unit.combine(context, recurrent, state, own_state.linear)
 
-    def by_side(self, attended: Sequence[Tensor]) -> dict[str, Sequence[Tensor]]:
+    def split_by_side(self, attended: Sequence[Tensor]) -> dict[str, Sequence[Tensor]]:
         """The images of the attended context under the maps of each layer's unit."""
         remaining, images_of = list(attended), dict[str, Sequence[Tensor]]()
         for side, unit in self.units.items():
@@ -197,9 +204,9 @@ class PastFutureLayers(Mechanism):
         ]
 
     def change_of(self, side: str, own_state: MechanismState) -> tuple[Tensor, Tensor]:
-        """The two states of a layer whose difference (first minus second) should be the word's content.
+        """The states of a layer, minuend and subtrahend, whose difference should be the word's content.
 
-        s^F_{t-1} and s^F_t, or s^P_t and s^P_{t-1}.
+        FUTURE: s^F_{t-1} and s^F_t; PAST: s^P_t and s^P_{t-1}.
         """
         before, after = own_state.before[side], own_state.after[side]
         return (after, before) if side == "past" else (before, after)
@@ -228,14 +235,21 @@ def record_contents(layers: PastFutureLayers, view: View, own_state: MechanismSt
     axes = ("target",)
     for side in layers.sides:
         own_state.record(f"{side}.state", ("target", "unit"), own_state.after[side])
-        measured = {"norm": _norm, "change": _change, "update_gate": _gate, "cosine_context": _with_context}
+        measures = {
+            "norm": _norm,
+            "change": _change,
+            "update_gate": _update_gate,
+            "cosine_context": _cosine_with_context,
+        }
         if side in layers.heads:
-            measured["cosine_word"] = _with_word
-        for name, measure in measured.items():
+            measures["cosine_word"] = _cosine_with_word
+        for name, measure in measures.items():
             own_state.record(f"{side}.{name}", axes, partial(measure, layers, side, view, own_state))
     if len(layers.sides) == 2 and layers.reads_summary:
-        own_state.record("whole.cosine", axes, lambda: cosine_similarity(*_wholes(layers, view, own_state), dim=-1))
-        own_state.record("whole.distance", axes, lambda: _distance(*_wholes(layers, view, own_state)))
+        own_state.record(
+            "whole.cosine", axes, lambda: cosine_similarity(*_sum_and_summary(layers, view, own_state), dim=-1)
+        )
+        own_state.record("whole.distance", axes, lambda: _distance(*_sum_and_summary(layers, view, own_state)))
 
 
 def _norm(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
@@ -250,33 +264,33 @@ def _context(layers: PastFutureLayers, side: str, view: View) -> tuple[Tensor, .
     return images(layers.units[side].from_context, view.context)
 
 
-def _gate(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
+def _update_gate(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
     unit = layers.units[side]
     recurrent = images(unit.from_state, own_state.before[side])
     return unit.gated(_context(layers, side, view), recurrent, images)[0].mean(-1)
 
 
-def _with_context(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
+def _cosine_with_context(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
     minuend, subtrahend = layers.change_of(side, own_state)
-    read = layers.units[side].content(_context(layers, side, view))
-    return cosine_similarity(minuend - subtrahend, read, dim=-1)
+    content = layers.units[side].content(_context(layers, side, view))
+    return cosine_similarity(minuend - subtrahend, content, dim=-1)
 
 
-def _with_word(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
+def _cosine_with_word(layers: PastFutureLayers, side: str, view: View, own_state: MechanismState) -> Tensor:
     """Cosine of the predicting vector with the correct word at t, which is the input at t + 1, and EOS at the end."""
     last = torch.full_like(view.words[:, :1], EOS)
     following = torch.cat([view.words[:, 1:], last], dim=1)
-    real = torch.cat([view.mask[:, 1:], torch.zeros_like(view.mask[:, :1])], dim=1)
-    words = torch.where(real, following, EOS)
+    is_word = torch.cat([view.mask[:, 1:], torch.zeros_like(view.mask[:, :1])], dim=1)
+    words = torch.where(is_word, following, EOS)
     head = layers.heads[side]
     embedded = layers.embed(words) if head.matrix is None else head.matrix[words]
     return cosine_similarity(head(*layers.change_of(side, own_state)), embedded, dim=-1)
 
 
-def _wholes(layers: PastFutureLayers, view: View, own_state: MechanismState) -> tuple[Tensor, Tensor]:
+def _sum_and_summary(layers: PastFutureLayers, view: View, own_state: MechanismState) -> tuple[Tensor, Tensor]:
     """The sum s^P_t + s^F_t [S, T, d] and the initial summary of the source [S, 1, d]."""
     return own_state.after["past"] + own_state.after["future"], layers.summary(view.memory, view.memory_mask)[:, None]
 
 
-def _distance(sums: Tensor, whole: Tensor) -> Tensor:
-    return (sums - whole).norm(dim=-1) / whole.norm(dim=-1)
+def _distance(sums: Tensor, summary: Tensor) -> Tensor:
+    return (sums - summary).norm(dim=-1) / summary.norm(dim=-1)

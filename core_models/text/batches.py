@@ -11,7 +11,7 @@ import torch
 
 from core_models.text.batch_plan import BatchPlan
 
-from .documents import ContextUse, Ids, joined
+from .documents import ContextUse, Ids, prepend_context
 from .parallel import TextError
 from .vocabulary import BOS, EOS, PAD, Vocabulary
 
@@ -77,13 +77,13 @@ class Context:
         """The same with `sentences` entries: farther ones are dropped, missing ones are absent."""
         missing = sentences - self.words.shape[1]
 
-        def fitted(value: torch.Tensor | None) -> torch.Tensor | None:
+        def pad(value: torch.Tensor | None) -> torch.Tensor | None:
             if value is None or not missing:
                 return value
             more = value.new_zeros(value.shape[0], max(missing, 0), *value.shape[2:])  # PAD is 0, False too
             return torch.cat([value[:, :sentences], more], dim=1)
 
-        return self if not missing else Context(*(fitted(getattr(self, field.name)) for field in fields(self)))  # type: ignore[arg-type]
+        return self if not missing else Context(*(pad(getattr(self, field.name)) for field in fields(self)))  # type: ignore[arg-type]
 
     @classmethod
     def none(cls, batch: Batch, sentences: int) -> Context:
@@ -281,7 +281,7 @@ class BatchLoader:
         before = [self.text.before(i, use.sentences) + self.text.after(i, use.after) for i in indices]
         contexts = [self._context(0, rows, epoch) for rows in before]
         if use.joined:
-            sources = [joined(ids, context) for ids, context in zip(sources, contexts, strict=True)]
+            sources = [prepend_context(ids, context) for ids, context in zip(sources, contexts, strict=True)]
             return collate(sources, targets, indices=indices)
         outputs = [self._context(1, rows, epoch) for rows in before] if use.outputs else None
         return collate(sources, targets, contexts, indices, outputs)

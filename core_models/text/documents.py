@@ -48,9 +48,9 @@ class ContextUse:
         if not readers:
             return cls()
         if len({use.joined for use in readers}) > 1:
-            raise ValueError("one part joins the sentences before to the sentence, another reads them apart")
+            raise ValueError("one part prepends the sentences before to the sentence, another reads them separately")
         if len({use.after for use in readers}) > 1:
-            raise ValueError("one part reads the sentences after the sentence too, another not, or not as many")
+            raise ValueError("the parts read different numbers of sentences after the sentence")
         return cls(
             sentences=max(use.sentences for use in readers),
             longest=min(use.longest for use in readers),
@@ -61,7 +61,7 @@ class ContextUse:
             after=readers[0].after,
         )
 
-    def fitted(self, ids: Ids, where: str) -> Ids:
+    def fit(self, ids: Ids, where: str) -> Ids:
         """A context sentence in pieces, truncated if `cut`; raises TextError if it is too long."""
         if len(ids) <= self.longest:
             return ids
@@ -73,7 +73,7 @@ class ContextUse:
         return ids[: self.longest]
 
 
-def before(
+def context_entries(
     sentences: Sequence[Sentence], documents: Sequence[str], reach: int, after: int = 0
 ) -> list[list[Sentence | None]]:
     """The context of each sentence: `reach` entries, entry k the sentence k + 1 before it in its document, or None.
@@ -95,12 +95,12 @@ def before(
     return entries
 
 
-def runs(documents: Sequence[str]) -> list[list[int]]:
+def document_rows(documents: Sequence[str]) -> list[list[int]]:
     """The rows of every document, in order."""
     return [list(run) for _, run in itertools.groupby(range(len(documents)), key=documents.__getitem__)]
 
 
-def joined(ids: Ids, context: Sequence[Ids | None]) -> list[int]:
+def prepend_context(ids: Ids, context: Sequence[Ids | None]) -> list[int]:
     """Prepend the context sentences, the farthest first and each with its EOS, to the sentence (without EOS)."""
-    ahead = [[*sentence, EOS] for sentence in reversed(context) if sentence is not None]
-    return [int(piece) for piece in itertools.chain(*ahead, ids)]
+    prefix = [[*sentence, EOS] for sentence in reversed(context) if sentence is not None]
+    return [int(piece) for piece in itertools.chain(*prefix, ids)]

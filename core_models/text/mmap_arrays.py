@@ -29,7 +29,7 @@ from core_models.files.run_files import ARRAY, open_file
 from .parallel import TextError
 
 SIDES = ("source", "target")
-_MAPPED_BYTES = 1 << 26
+_MAX_MAPPED_BYTES = 1 << 26
 
 
 class BinaryText:
@@ -69,34 +69,34 @@ class BinaryText:
     @cached_property
     def documents(self) -> np.ndarray | None:
         """The document number of every sentence [N] int32, memory-mapped; None if documents are unknown."""
-        return _mapped(self.folder / "documents.npy") if (self.folder / "documents.npy").is_file() else None
+        return _map(self.folder / "documents.npy") if (self.folder / "documents.npy").is_file() else None
 
     @cached_property
     def _positions(self) -> np.ndarray:
-        return _mapped(self.folder / "positions.npy")
+        return _map(self.folder / "positions.npy")
 
     def before(self, index: int, reach: int) -> list[int | None]:
         """The sentences 1 … `reach` before `index` in its document; None before its start, or if left out."""
-        return self._along(index, reach, -1)
+        return self._neighbors(index, reach, -1)
 
     def after(self, index: int, reach: int) -> list[int | None]:
         """The sentences 1 … `reach` after `index` in its document; None after its end, or if left out."""
-        return self._along(index, reach, 1)
+        return self._neighbors(index, reach, 1)
 
-    def _along(self, index: int, reach: int, step: int) -> list[int | None]:
+    def _neighbors(self, index: int, reach: int, step: int) -> list[int | None]:
         """The sentences at distances 1 … `reach` in the direction of `step`, 1 or -1."""
         if self.documents is None:
-            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
+            raise TextError(f"{self.folder}: no document ids; prepare the text again with a `.docids` file.")
         # Pairs that were too long are not stored: positions in the document give the true distance.
         document, position = self.documents[index], int(self._positions[index])
         numbers: list[int | None] = [None] * reach
-        for other in range(index + step, index + step * (reach + 1), step):
-            if not 0 <= other < len(self.documents) or self.documents[other] != document:
+        for neighbor in range(index + step, index + step * (reach + 1), step):
+            if not 0 <= neighbor < len(self.documents) or self.documents[neighbor] != document:
                 break
-            distance = abs(int(self._positions[other]) - position)
+            distance = abs(int(self._positions[neighbor]) - position)
             if distance > reach:
                 break
-            numbers[distance - 1] = other
+            numbers[distance - 1] = neighbor
         return numbers
 
     def context_lengths(self, lengths: np.ndarray, reach: int, after: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -105,15 +105,17 @@ class BinaryText:
         The context is the `reach` sentences before and `after` sentences after. lengths: [N] pieces of every sentence.
         """
         if self.documents is None:
-            raise TextError(f"{self.folder}: the documents of these sentences are not known; prepare with `.docids`.")
+            raise TextError(f"{self.folder}: no document ids; prepare the text again with a `.docids` file.")
         longest, total = np.zeros((2, len(lengths)), dtype=np.int32)
-        for apart in range(1, min(max(reach, after), len(lengths) - 1) + 1):
-            ahead, behind = slice(None, -apart), slice(apart, None)
-            distance = self._positions[behind] - self._positions[ahead]
-            same = self.documents[behind] == self.documents[ahead]
-            for rows, neighbors, most in ((behind, ahead, reach), (ahead, behind, after)):
-                if apart <= most:
-                    size = np.where(same & (distance <= most), lengths[neighbors].astype(np.int32) + 1, 0)
+        for offset in range(1, min(max(reach, after), len(lengths) - 1) + 1):
+            earlier, later = slice(None, -offset), slice(offset, None)
+            distance = self._positions[later] - self._positions[earlier]
+            same_document = self.documents[later] == self.documents[earlier]
+            for rows, neighbors, max_distance in ((later, earlier, reach), (earlier, later, after)):
+                if offset <= max_distance:
+                    size = np.where(
+                        same_document & (distance <= max_distance), lengths[neighbors].astype(np.int32) + 1, 0
+                    )
                     np.maximum(longest[rows], size, out=longest[rows])
                     total[rows] += size
         return longest, total
@@ -123,20 +125,20 @@ class _Side:
     def __init__(self, folder: Path, side: str) -> None:
         self._folder, self._side = folder, side
 
-    def _path(self, what: str) -> Path:
-        return self._folder / f"{self._side}.{what}.npy"
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{self._side}.{name}.npy"
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        return _mapped(self._path("lengths"))
+        return _map(self._path("lengths"))
 
     @cached_property
-    def _tokens(self) -> _Ragged:
-        return _Ragged(self._path("tokens"), self._path("token_offsets"))
+    def _tokens(self) -> _RaggedArray:
+        return _RaggedArray(self._path("tokens"), self._path("token_offsets"))
 
     @cached_property
-    def _text(self) -> _Ragged:
-        return _Ragged(self._path("text"), self._path("text_offsets"))
+    def _text(self) -> _RaggedArray:
+        return _RaggedArray(self._path("text"), self._path("text_offsets"))
 
     def tokens(self, index: int) -> np.ndarray:
         return self._tokens[index]
@@ -145,18 +147,18 @@ class _Side:
         return self._text[index].tobytes().decode()
 
 
-class _Ragged:
+class _RaggedArray:
     """Rows of different lengths: concatenated in one file, with their offsets in another."""
 
     def __init__(self, flat: Path, offsets: Path) -> None:
-        self._flat, self._offsets = _Stretches(flat), _Stretches(offsets)
+        self._flat, self._offsets = _SliceReader(flat), _SliceReader(offsets)
 
     def __getitem__(self, index: int) -> np.ndarray:
         begin, end = self._offsets.read(index, index + 2).tolist()
         return self._flat.read(begin, end)
 
 
-class _Stretches:
+class _SliceReader:
     """An array on disk for random access to short slices.
 
     A large array is read, not mapped: access to a mapped page loads its neighbors too, so that after some hundred
@@ -164,11 +166,11 @@ class _Stretches:
     """
 
     def __init__(self, path: Path) -> None:
-        mapped = _mapped(path)
+        mapped = _map(path)
         self._array = np.asarray(mapped)  # a plain view: slicing np.memmap takes four times as long
         self._begin = mapped.offset
         self._file: BinaryIO | None = None
-        if mapped.nbytes > _MAPPED_BYTES and hasattr(os, "pread"):  # not on Windows
+        if mapped.nbytes > _MAX_MAPPED_BYTES and hasattr(os, "pread"):  # not on Windows
             self._file = open_file(path, ARRAY)
             weakref.finalize(self, self._file.close)
 
@@ -184,16 +186,16 @@ class SideWriter:
     """Writer of one language of a split, chunk by chunk."""
 
     def __init__(self, folder: Path, side: str, vocabulary_size: int, max_length: int) -> None:
-        kinds: dict[str, Any] = {
+        dtypes: dict[str, Any] = {
             "tokens": np.uint16 if vocabulary_size <= 1 << 16 else np.uint32,
             "token_offsets": np.int64,
             "lengths": np.min_scalar_type(max_length),
             "text": np.uint8,
             "text_offsets": np.int64,
         }
-        self._files = {what: _GrowingArray(folder / f"{side}.{what}.npy", kind) for what, kind in kinds.items()}
-        for what in ("token_offsets", "text_offsets"):
-            self._files[what].append(np.zeros(1))
+        self._files = {name: _GrowingArray(folder / f"{side}.{name}.npy", dtype) for name, dtype in dtypes.items()}
+        for name in ("token_offsets", "text_offsets"):
+            self._files[name].append(np.zeros(1))
         self._digest = hashlib.sha256()
         self.token_count = self._byte_count = 0
 
@@ -219,9 +221,9 @@ class SideWriter:
 
 def write_documents(folder: Path, documents: Sequence[str], rows: np.ndarray) -> str:
     """Write document numbers and positions of the kept `rows`; returns the SHA-256 of both."""
-    begins = np.array([i == 0 or documents[i] != documents[i - 1] for i in range(len(documents))], dtype=bool)
-    numbers = np.cumsum(begins) - 1
-    positions = np.arange(len(documents)) - np.flatnonzero(begins)[numbers]
+    is_first = np.array([i == 0 or documents[i] != documents[i - 1] for i in range(len(documents))], dtype=bool)
+    numbers = np.cumsum(is_first) - 1
+    positions = np.arange(len(documents)) - np.flatnonzero(is_first)[numbers]
     digest = hashlib.sha256()
     for name, values in (("documents", numbers), ("positions", positions)):
         array = values[rows].astype(np.int32)
@@ -233,18 +235,17 @@ def write_documents(folder: Path, documents: Sequence[str], rows: np.ndarray) ->
 class _GrowingArray:
     """A one-dimensional `.npy` file of unknown length; NumPy's header has padding for the final length."""
 
-    def __init__(self, path: Path, kind: Any) -> None:
+    def __init__(self, path: Path, dtype: Any) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by close(), after many appends
-        self._kind, self._length = np.dtype(kind), 0
+        self._dtype, self._length = np.dtype(dtype), 0
         self._write_header()
 
     def _write_header(self) -> None:
-        kind = np.lib.format.dtype_to_descr(self._kind)
-        header = {"descr": kind, "fortran_order": False, "shape": (self._length,)}
+        header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self._length,)}
         np.lib.format.write_array_header_1_0(self._file, header)
 
     def append(self, values: np.ndarray) -> None:
-        self._file.write(values.astype(self._kind).tobytes())
+        self._file.write(values.astype(self._dtype).tobytes())
         self._length += len(values)
 
     def close(self) -> None:
@@ -253,7 +254,7 @@ class _GrowingArray:
         self._file.close()
 
 
-def _mapped(path: Path) -> np.memmap:
+def _map(path: Path) -> np.memmap:
     try:
         return map_array(path)
     except ValueError as error:

@@ -45,9 +45,9 @@ class ParallelText:
     documents: list[str] | None = None
 
     def __post_init__(self) -> None:
-        for what, lines in (("targets", self.targets), ("document ids", self.documents)):
+        for field, lines in (("targets", self.targets), ("document ids", self.documents)):
             if lines is not None and len(lines) != len(self.sources):
-                raise TextError(f"{self.name}: {len(self.sources)} sources but {len(lines)} {what}; need one each.")
+                raise TextError(f"{self.name}: {len(self.sources)} sources but {len(lines)} {field}; need one each.")
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -64,7 +64,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 def stored_lines(path: str | Path) -> list[str]:
     """`read_lines` for a plain file of a run or of prepared text; never reads a pipe or a device."""
-    with _explained(path):
+    with _as_text_error(path):
         content = read_bytes(path, LINES)
     return split_lines(content, path)
 
@@ -72,16 +72,16 @@ def stored_lines(path: str | Path) -> list[str]:
 def split_lines(content: bytes, where: str | Path) -> list[str]:
     """Split UTF-8 text, e.g. from standard input, into lines; see `read_lines`."""
     text = _decode(where, content)
-    if not text:  # nothing, or nothing but a byte-order mark
+    if not text:  # empty, or only a byte-order mark
         raise TextError(f"{where}: the file is empty: copy it again, or name another.")
     lines = text.split("\n")
     if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
         raise TextError(
-            f"{where}: its lines end in bare carriage returns (an old Macintosh's line end), so it would be one single "
-            "line; convert them to line feeds."
+            f"{where}: its lines end in bare carriage returns (an old Macintosh's line end), so it would be read as "
+            "one line; convert them to line feeds."
         )
     if lines[-1] == "":
-        lines.pop()  # the line feed ends the last line, it does not begin another
+        lines.pop()  # the last line feed ends a line, it does not begin an empty one
     return [line.removesuffix("\r") for line in lines]
 
 
@@ -96,19 +96,19 @@ def read_parallel(
     documents: a file with one document id per line; by default `train.docids` (or `.docids.gz`) next to `train.en`, if
     it exists. Raises TextError if the numbers of lines differ, with the first misaligned line.
     """
-    source = mended(source)  # first, as the other files are next to it
+    source = mended(source)  # before the other files, whose paths depend on it
     sources = read_lines(source)
     targets = None
     if target is not None:
         targets = read_lines(target)
         if len(sources) != len(targets):
             raise TextError(_explain_mismatch(source, sources, Path(target), targets))
-    ids_path = documents_beside(source) if documents is None else Path(documents)
-    ids = None if ids_path is None else _read_documents(ids_path, source, len(sources))
+    ids_path = find_document_ids(source) if documents is None else Path(documents)
+    ids = None if ids_path is None else _read_document_ids(ids_path, source, len(sources))
     return ParallelText(name or _stem(source), sources, targets, ids)
 
 
-def documents_beside(source: str | Path) -> Path | None:
+def find_document_ids(source: str | Path) -> Path | None:
     """The file of document ids of a text file, its stem + `.docids` or `.docids.gz`; None if absent."""
     folder, stem = Path(source).parent, _stem(Path(source))
     candidates = (folder / f"{stem}.docids", folder / f"{stem}.docids.gz")
@@ -158,27 +158,27 @@ def _encode(path: Path, number: int, line: str) -> bytes:
         return line.encode() + b"\n"
     except UnicodeEncodeError:
         raise TextError(
-            f"{path}:{number}: half a surrogate pair, which is no character, in {line!r}; remove it."
+            f"{path}:{number}: half a surrogate pair, which is not a character, in {line!r}; remove it."
         ) from None
 
 
 def check_documents(documents: Sequence[str], where: str) -> None:
     """Raise TextError for an empty document id or a document that is not contiguous."""
-    begun: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     number = 1
     for identifier, run in itertools.groupby(documents):
         if not identifier.strip():
             raise TextError(f"{where}:{number}: no document id; give every sentence one.")
-        if identifier in begun:
+        if identifier in first_lines:
             raise TextError(
                 f"{where}:{number}: document {identifier!r} begins again (its first run began at line "
-                f"{begun[identifier]}); a document is one unbroken run of lines: sort the lines or rename it."
+                f"{first_lines[identifier]}); a document is one unbroken run of lines: sort the lines or rename it."
             )
-        begun[identifier] = number
+        first_lines[identifier] = number
         number += sum(1 for _ in run)
 
 
-def _read_documents(path: Path, source: Path, sentences: int) -> list[str]:
+def _read_document_ids(path: Path, source: Path, sentences: int) -> list[str]:
     documents = read_lines(path)
     if len(documents) != sentences:
         first = min(len(documents), sentences) + 1
@@ -192,12 +192,12 @@ def _read_documents(path: Path, source: Path, sentences: int) -> list[str]:
 
 
 def _read_bytes(path: Path) -> bytes:
-    with _explained(path), gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+    with _as_text_error(path), gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         return file.read()
 
 
 @contextmanager
-def _explained(path: str | Path) -> Iterator[None]:
+def _as_text_error(path: str | Path) -> Iterator[None]:
     """Convert errors of reading a file to TextError."""
     try:
         yield
@@ -221,14 +221,14 @@ def _decode(where: str | Path, content: bytes) -> str:
             why = "it is a gzip archive: let its name end in .gz"
         else:
             why = f"byte {content[error.start]:#04x} at byte {{column}} of the line: convert the file to UTF-8"
-        raise _named(where, content, error.start, f"not UTF-8 ({why})") from None
+        raise _byte_error(where, content, error.start, f"not UTF-8 ({why})") from None
     if (nul := content.find(b"\0")) >= 0:  # valid UTF-8, and what UTF-16 without its mark looks like
-        why = "a NUL at byte {column} of the line, which text does not hold: it is UTF-16 or no text"
-        raise _named(where, content, nul, f"{why}; convert the file to UTF-8")
+        why = "a NUL at byte {column} of the line, which text never contains: it is UTF-16 or not text"
+        raise _byte_error(where, content, nul, f"{why}; convert the file to UTF-8")
     return text
 
 
-def _named(where: str | Path, content: bytes, position: int, why: str) -> TextError:
+def _byte_error(where: str | Path, content: bytes, position: int, why: str) -> TextError:
     """The error for a byte of the file; `{column}` in the reason is replaced by the byte's position in its line."""
     line = content.count(b"\n", 0, position) + 1
     column = position - (content.rfind(b"\n", 0, position) + 1) + 1
@@ -243,17 +243,17 @@ def _explain_mismatch(source: Path, sources: list[str], target: Path, targets: l
     """Explain where two files are misaligned: a false line end, a byte-order mark, or the first visible difference."""
     counts = f"{source} has {len(sources)} lines but {target} has {len(targets)}"
     (short, shorter), (long, longer) = sorted(((source, sources), (target, targets)), key=lambda side: len(side[1]))
-    separated = [
+    false_line_ends = [
         (number, character) for number, line in enumerate(shorter, 1) for character in _FALSE_LINE_END.findall(line)
     ]
-    if separated:
-        number, character = separated[0]
-        # The separators are certainly the cause only if the counts add up.
-        certainty = "" if len(separated) == len(longer) - len(shorter) else "probably "
+    if false_line_ends:
+        number, character = false_line_ends[0]
+        # They are certainly the cause only if the counts add up.
+        certainty = "" if len(false_line_ends) == len(longer) - len(shorter) else "probably "
         return (
             f"{counts}: they {certainty}part at line {number}, where {short} holds {_FALSE_LINE_ENDS[character]}, "
-            f"which another tool took for a line end in {long} ({len(separated)} in all); replace it by a space and "
-            "align again."
+            f"which another tool took for a line end in {long} ({len(false_line_ends)} in all); replace it by a space "
+            "and align again."
         )
     for number, line in enumerate(longer, 1):
         if line.strip(_BYTE_ORDER_MARK + " ") == "" and _BYTE_ORDER_MARK in line:

@@ -28,7 +28,7 @@ from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.loss_module import Objective
 from core_models.training.progress import Progress, latest_state
-from core_models.training.reinforce import Reinforcement, Reward
+from core_models.training.reinforce import Reward, SelfCriticalSampler
 from core_models.training.state import load_state
 
 
@@ -118,9 +118,9 @@ def _prepared_loop(
         )
     weight = training.adequacy.weight
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing, weight))
-    reinforcement = None
+    sampler = None
     if weight and reward is not None:
-        reinforcement = Reinforcement(
+        sampler = SelfCriticalSampler(
             system, loader.text, vocabularies[1], config.search, reward, training.adequacy.samples, accelerator
         )
     main = accelerator.is_main_process
@@ -139,7 +139,7 @@ def _prepared_loop(
         score=score,
         report=report,
         reward=reward,
-        reinforcement=reinforcement,
+        sampler=sampler,
     )
     return loop, going_on
 

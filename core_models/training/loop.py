@@ -30,7 +30,7 @@ from core_models.text.prepared import Prepared
 from core_models.training.gradient_check import Update
 from core_models.training.log import TrainingLog, Window
 from core_models.training.progress import Progress, latest_state
-from core_models.training.reinforce import Drawn, Reinforcement, Reward
+from core_models.training.reinforce import Reward, SampledTranslations, SelfCriticalSampler
 from core_models.training.schedule import learning_rate
 from core_models.training.state import keep_checkpoint, random_states, save_state
 
@@ -60,7 +60,7 @@ class Loop:
     score: Score | None
     report: Report | None
     reward: Reward | None = None
-    reinforcement: Reinforcement | None = None
+    sampler: SelfCriticalSampler | None = None
     _began: float = field(init=False)
     _window: Window = field(init=False)
 
@@ -87,13 +87,13 @@ class Loop:
         tokens, sentences = self.accelerator.reduce(counts.to(self.accelerator.device)).tolist()
         normalizer = tokens if training.loss_normalization == "tokens" else sentences
         sums: dict[str, Tensor] = {}
-        drawn: list[Drawn] = []
+        samples: list[SampledTranslations] = []
         for number, batch in enumerate(group):
             last, batch = number == len(group) - 1, batch.to(self.accelerator.device)
-            if self.reinforcement is not None:
-                drawn.append(self.reinforcement.draw(batch))
+            if self.sampler is not None:
+                samples.append(self.sampler.draw(batch))
             with nullcontext() if last else self.accelerator.no_sync(self.objective):
-                terms = self.objective(batch, *drawn[-1:])
+                terms = self.objective(batch, *samples[-1:])
                 loss = torch.stack([term.sum() for term in terms.values()]).sum() / normalizer
                 self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
             for name, term in terms.items():
@@ -109,7 +109,7 @@ class Loop:
             float(norm),
             rate,
             broken=tuple(torch.nonzero(~torch.isfinite(losses).all(1)).flatten().tolist()),
-            rewards={} if self.reinforcement is None else self.reinforcement.mean_rewards(drawn, sentences),
+            rewards={} if self.sampler is None else self.sampler.mean_rewards(samples, sentences),
         )
         if not update.problem:
             self.optimizer.step()

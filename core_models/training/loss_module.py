@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from core_models.system import System
 from core_models.text.batches import Batch
-from core_models.training.reinforce import Drawn, policy_loss
+from core_models.training.reinforce import SampledTranslations, policy_loss
 
 
 class Objective(nn.Module):
@@ -19,9 +19,9 @@ class Objective(nn.Module):
         super().__init__()
         self.system, self.label_smoothing, self.adequacy_weight = system, label_smoothing, adequacy_weight
 
-    def forward(self, batch: Batch, drawn: Drawn | None = None) -> dict[str, Tensor]:
+    def forward(self, batch: Batch, samples: SampledTranslations | None = None) -> dict[str, Tensor]:
         forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
         terms = self.system.losses(forced, batch, self.label_smoothing)
-        if drawn is not None:
-            terms["adequacy"] = self.adequacy_weight * policy_loss(self.system, batch, drawn)
+        if samples is not None:
+            terms["adequacy"] = self.adequacy_weight * policy_loss(self.system, batch, samples)
         return terms

@@ -1,10 +1,10 @@
 """REINFORCE (Williams 1992) with a self-critical baseline (Rennie 2017), for a reward of whole translations.
 
-    grad E[r] = E[(r(y) - r(greedy)) grad log pi(y)],  y sampled from pi, the system in search mode: without dropout
+    grad E[r] = E[(r(y) - r(greedy)) grad log pi(y)],  y sampled from pi, the system in evaluation mode
 
-With a reward of coverage this is adequacy-oriented learning (Kong 2019), whose code is not released: not a faithful
-reproduction. The reward is given by the caller. Random numbers come from the process's state, which is saved with the
-training.
+With a reward of coverage this is adequacy-oriented learning (Kong 2019); its code is not released, so this is no
+faithful reproduction. The caller gives the reward. Random numbers come from the process's generator, whose state is
+saved with the training.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from core_models.config import SearchConfig
-from core_models.decoding import Hypothesis, beam_search, drawable, sample
+from core_models.decoding import Hypothesis, beam_search, sample, sampling_logits
 from core_models.decoding.length_limits import output_limits
 from core_models.system import Encoded, System
 from core_models.text.batches import Batch, collate
@@ -31,7 +31,7 @@ GREEDY = SearchConfig(beam=1, length_penalty=0)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampledTranslations:
     """Sampled translations of S sentences, n of each: those of sentence s are the rows n s ... n s + n - 1."""
 
     words: Tensor  # [S n, T] int64: BOS, y_1, ..., then PAD: the input
@@ -41,7 +41,7 @@ class Drawn:
     baselines: Tensor  # [S, 1]
 
     @classmethod
-    def of(cls, hypotheses: Sequence[Sequence[Hypothesis]], rewards: Tensor, baselines: Tensor) -> Drawn:
+    def of(cls, hypotheses: Sequence[Sequence[Hypothesis]], rewards: Tensor, baselines: Tensor) -> SampledTranslations:
         """Build the tensors of n hypotheses per sentence."""
         flat = [hypothesis for samples in hypotheses for hypothesis in samples]
         words = [hypothesis.words for hypothesis in flat]
@@ -57,7 +57,7 @@ class Drawn:
 
 
 @contextmanager
-def as_in_search(system: System) -> Iterator[None]:
+def evaluation_mode(system: System) -> Iterator[None]:
     """Switch a system to evaluation mode: without dropout and training-only predictions."""
     training = system.training
     system.eval()
@@ -67,23 +67,23 @@ def as_in_search(system: System) -> Iterator[None]:
         system.train(training)
 
 
-def log_policy(system: System, encoded: Encoded, drawn: Drawn) -> Tensor:
+def sample_log_probs(system: System, encoded: Encoded, samples: SampledTranslations) -> Tensor:
     """Log-probability, in nats, of the sampled translations by one forced pass: [S n]. encoded: the S sentences."""
-    forced = system(encoded.select(drawn.sentences), drawn.words, drawn.mask)
-    values = torch.log_softmax(drawable(system.scores(forced).values), dim=-1)
-    word_log_probs = values.gather(-1, drawn.target[..., None])[..., 0]
-    return torch.where(drawn.mask, word_log_probs, 0.0).sum(1)
+    forced = system(encoded.select(samples.sentences), samples.words, samples.mask)
+    values = torch.log_softmax(sampling_logits(system.scores(forced).values), dim=-1)
+    word_log_probs = values.gather(-1, samples.target[..., None])[..., 0]
+    return torch.where(samples.mask, word_log_probs, 0.0).sum(1)
 
 
-def policy_loss(system: System, batch: Batch, drawn: Drawn) -> Tensor:
+def policy_loss(system: System, batch: Batch, samples: SampledTranslations) -> Tensor:
     """Policy loss per sentence [S]; its expected gradient is minus the gradient of the expected reward."""
-    with as_in_search(system):
-        log_probs = log_policy(system, system.encode(batch), drawn)
-    return -((drawn.rewards - drawn.baselines) * log_probs.view(drawn.rewards.shape)).mean(1)
+    with evaluation_mode(system):
+        log_probs = sample_log_probs(system, system.encode(batch), samples)
+    return -((samples.rewards - samples.baselines) * log_probs.view(samples.rewards.shape)).mean(1)
 
 
 @dataclass(frozen=True)
-class Reinforcement:
+class SelfCriticalSampler:
     """Samples translations of training sentences and computes their rewards.
 
     text: the text that the indices of batches refer to; search: only its length limits are used.
@@ -98,14 +98,14 @@ class Reinforcement:
     accelerator: Accelerator
 
     @torch.no_grad()
-    def draw(self, batch: Batch) -> Drawn:
+    def draw(self, batch: Batch) -> SampledTranslations:
         """Sample `samples` translations of each sentence; the baseline is the reward of the greedy translation."""
         limits = output_limits(batch.source_mask, self.search, self.system.backbone.target_room)
-        with as_in_search(self.system), self.accelerator.autocast():
+        with evaluation_mode(self.system), self.accelerator.autocast():
             encoded = self.system.encode(batch)
             greedy = [result.hypotheses[:1] for result in beam_search(self.system, encoded, limits, GREEDY)]
-            drawn = sample(self.system, encoded, limits, self.samples)
-        return Drawn.of(drawn, self._rewards(batch, drawn), self._rewards(batch, greedy))
+            hypotheses = sample(self.system, encoded, limits, self.samples)
+        return SampledTranslations.of(hypotheses, self._rewards(batch, hypotheses), self._rewards(batch, greedy))
 
     def _rewards(self, batch: Batch, hypotheses: Sequence[Sequence[Hypothesis]]) -> Tensor:
         """Rewards of the hypotheses: [S, n]."""
@@ -120,12 +120,12 @@ class Reinforcement:
         )
         return torch.tensor(rewards, dtype=torch.float32, device=batch.source.device).view(len(hypotheses), -1)
 
-    def mean_rewards(self, drawn: Sequence[Drawn], sentences: float) -> dict[str, float]:
+    def mean_rewards(self, samples: Sequence[SampledTranslations], sentences: float) -> dict[str, float]:
         """Means over the sentences of the global batch, the same on every process."""
         sums = torch.stack(
             [
                 torch.stack([batch_samples.rewards.mean(1).sum(), batch_samples.baselines.sum()])
-                for batch_samples in drawn
+                for batch_samples in samples
             ]
         ).sum(0)
         means = self.accelerator.reduce(sums.double()) / sentences

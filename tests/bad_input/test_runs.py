@@ -102,9 +102,9 @@ RUNS = {
         lambda run: _change(run / "config.yaml", "  dropout:", "  dropuot:"),
         "config.yaml: unknown key 'model.dropuot'; did you mean 'dropout'?",
     ),
-    "a key that is no name": (
+    "a key that is not text": (
         lambda run: _change(run / "config.yaml", "training:", "1:"),
-        "config.yaml: the key 1 is no name",
+        "config.yaml: the key 1 is not text",
     ),
     "a mechanism twice": (
         lambda run: _change(run / "config.yaml", "  mechanisms:\n", "  mechanisms:\n  - future_cost: {}\n"),

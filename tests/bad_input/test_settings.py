@@ -63,7 +63,7 @@ def test_settings_that_cannot_be_trained_with_are_named_and_no_run_is_begun(text
         ),
         (
             f"gdr:preset=tiny,capsules={1 << 70}",
-            "mechanisms.guided_capsules: capsules is beyond every number that can be counted with",
+            "mechanisms.guided_capsules: capsules does not fit into 64 bits",
         ),
         (f"transformer:preset=tiny,d_model={1 << 70}", "d_model: input should be less than or equal to"),
         ("future-cost-1:preset=tiny,weight=.inf", "mechanisms.future_cost: weight: input should be a finite number"),

@@ -14,7 +14,7 @@ from core_models.system import System
 from core_models.system_builder import build
 from core_models.system_catalogue import catalogue
 from core_models.text.batches import Batch, collate
-from core_models.text.documents import joined
+from core_models.text.documents import prepend_context
 from core_models.text.vocabulary import BOS, EOS
 from tests.kinds import sampled
 
@@ -100,7 +100,7 @@ def batch_of(system: System, sources: list[list[int]], targets: list[list[int]] 
             words = random_sentences(each, seed)
             into.append([ids if there else None for ids, there in zip(words, present, strict=True)])
     if use.joined:
-        return collate([joined(*both) for both in zip(sources, contexts, strict=True)], targets).to(DEVICE)
+        return collate([prepend_context(*both) for both in zip(sources, contexts, strict=True)], targets).to(DEVICE)
     return collate(sources, targets, contexts, outputs=outputs if use.outputs else None).to(DEVICE)
 
 

@@ -29,7 +29,7 @@ def test_aliases_of_aliases_are_refused_before_they_are_followed(tmp_path, merge
     lines += [f"k{n}: &k{n} {own.format(', '.join([f'*k{n - 1}'] * 9))}" for n in range(1, 12)]
     path = tmp_path / "config.yaml"
     path.write_text("\n".join(lines))
-    with pytest.raises(ConfigError, match=f"{path}: not readable as YAML: 99 aliases, of which 16 are allowed"):
+    with pytest.raises(ConfigError, match=f"{path}: not readable as YAML: 99 aliases, but at most 16 are allowed"):
         read_yaml(path)
     path.write_text("\n".join(lines[:2]) + "\n# " + "* " * 100)
     assert read_yaml(path).keys() == {"k0", "k1"}

@@ -48,7 +48,7 @@ def with_gaps(system: System, sources: list[list[int]], targets: list[list[int]]
     Attention kernels have failed on completely masked rows.
     """
     from core_models.text.batches import collate
-    from core_models.text.documents import Ids, joined
+    from core_models.text.documents import Ids, prepend_context
 
     use = system.context
     if not use.sentences:
@@ -63,7 +63,7 @@ def with_gaps(system: System, sources: list[list[int]], targets: list[list[int]]
 
     contexts = before(sources)
     if use.joined:
-        return collate([joined(*both) for both in zip(sources, contexts, strict=True)], targets)
+        return collate([prepend_context(*both) for both in zip(sources, contexts, strict=True)], targets)
     return collate(sources, targets, contexts, outputs=before(targets) if use.outputs else None)
 
 

@@ -25,7 +25,7 @@ def in_context(system: System, sources: list[list[int]], targets: list[list[int]
     All systems get the same sentences; context sentences are added to the token budget.
     """
     from core_models.text.batches import collate
-    from core_models.text.documents import joined
+    from core_models.text.documents import prepend_context
 
     use = system.context
 
@@ -36,7 +36,7 @@ def in_context(system: System, sources: list[list[int]], targets: list[list[int]
         return collate(sources, targets)
     contexts = before(sources)
     if use.joined:
-        return collate([joined(*both) for both in zip(sources, contexts, strict=True)], targets)
+        return collate([prepend_context(*both) for both in zip(sources, contexts, strict=True)], targets)
     return collate(sources, targets, contexts, outputs=contexts if use.outputs else None)
 
 

@@ -114,13 +114,15 @@ def force(
 
 def source_tokens(translator: Translator, target: Target) -> list[str]:
     """The pieces that the encoder reads, </s> last, with context sentences that are joined to the source."""
-    from core_models.text.documents import joined
+    from core_models.text.documents import prepend_context
 
     vocabulary, use = translator.source_vocabulary, translator.context
     (ids,) = vocabulary.encode([target.source])
     if target.before is not None and use.joined:
         context_texts = [text for text in target.before.sources if text is not None]
-        ids = joined(ids, [use.fitted(context_ids, "the sentence") for context_ids in vocabulary.encode(context_texts)])
+        ids = prepend_context(
+            ids, [use.fit(context_ids, "the sentence") for context_ids in vocabulary.encode(context_texts)]
+        )
     return [*vocabulary.pieces(ids), END]
 
 

@@ -167,9 +167,9 @@ def test_what_follows_is_refused_where_it_cannot_be_read(prepared, document):
         build("san:memory=offline,preset=tiny", 30)
     mechanisms = [{"query_capsules": {}}, {"selective_attention": {"side": "encoder", "memory": "offline",
                                                                    "context_sentences": 3}}]  # fmt: skip
-    with pytest.raises(ConfigError, match="one part reads the sentences after the sentence too"):
+    with pytest.raises(ConfigError, match="the parts read different numbers of sentences after"):
         build({"preset": "tiny", "mechanisms": mechanisms}, 30)
-    with pytest.raises(TranslatorError, match="cannot be an ensemble: one part reads the sentences after"):
+    with pytest.raises(TranslatorError, match="cannot be an ensemble: the parts read different numbers"):
         translator_of(prepared, "san-encoder", OFFLINE)
     with pytest.raises(TranslatorError, match="the 10 before a sentence and the 10 after it"):
         translator_of(prepared, OFFLINE).translate(document[0][:1], contexts=[["x"] * 21])
@@ -241,24 +241,24 @@ def test_joined_and_single_sentences_are_no_ensemble(prepared):
 def test_what_does_not_fit_is_refused(prepared, document):
     sources, documents = document
     plain, reader, outputs = (translator_of(prepared, name) for name in ("transformer", "qcn", "han"))
-    with pytest.raises(TranslatorError, match="run that was trained without: it reads single sentences"):
+    with pytest.raises(TranslatorError, match="this run was trained on single sentences"):
         plain.translate(sources[:1], contexts=[[sources[1]]])
-    with pytest.raises(TranslatorError, match="run that was trained without: it reads single sentences"):
+    with pytest.raises(TranslatorError, match="this run was trained on single sentences"):
         plain.sample(sources[:1], contexts=[[sources[1]]])
-    with pytest.raises(TranslatorError, match="run that was trained without: it reads single sentences"):
+    with pytest.raises(TranslatorError, match="this run was trained on single sentences"):
         plain.exact(sources[0], context=[sources[1]])
     with pytest.raises(TranslatorError, match="2 sources and 1 documents"):
         reader.sample(sources[:2], documents=["a"])
     assert len(plain.translate(sources, documents)) == len(sources)
     with pytest.raises(TranslatorError, match=r"sentence 2 is given 4 context sentences; this run reads the 3 before"):
         reader.score(sources[:2], ["x", "y"], contexts=[[], sources[:4]])
-    with pytest.raises(TranslatorError, match="one or the other"):
+    with pytest.raises(TranslatorError, match="give only one of them"):
         reader.translate(sources[:1], documents[:1], contexts=[[]])
     with pytest.raises(TranslatorError, match="reads no translations of the sentences before"):
         reader.translate(sources[:1], contexts=[[None]], context_outputs=[[None]])
     with pytest.raises(TranslatorError, match="give contexts and context_outputs together"):
         outputs.translate(sources[:1], contexts=[[None]])
-    with pytest.raises(TextError, match="its context sentences and their translations are not one to one"):
+    with pytest.raises(TextError, match="context sentences and their translations do not match one to one"):
         outputs.translate(sources[:1], contexts=[["the dog"]], context_outputs=[[None]])
     with pytest.raises(TranslatorError, match="2 sources and 1 contexts"):
         reader.translate(sources[:2], contexts=[[]])
@@ -270,5 +270,5 @@ def test_what_does_not_fit_is_refused(prepared, document):
     cut = translator_of(prepared, "qcn:context_length=3,long_context=cut")
     traced = cut.translate(sources[:2], ["a", "a"], trace=["context.words"])[1].trace
     assert len(traced["context.words"].values) == 4
-    with pytest.raises(TranslatorError, match="cannot be an ensemble: one part joins"):
+    with pytest.raises(TranslatorError, match="cannot be an ensemble: one part prepends"):
         translator_of(prepared, "qcn", "concatenation")

@@ -89,7 +89,7 @@ def test_the_sentences_before_are_read_and_not_attributed_to(name):
 def test_a_context_that_is_not_read_is_refused():
     context = collate([SOURCE], [TARGET], [[SOURCE]]).context
     for name in ("transformer", "concatenation"):
-        with pytest.raises(ConfigError, match="trained without, or that joins it to the source; leave it out"):
+        with pytest.raises(ConfigError, match="reads none or joins it to the source; leave it out"):
             attribute(random_system(name), SOURCE, TARGET, context=context)
 
 
@@ -97,7 +97,7 @@ def test_a_context_that_is_not_read_is_refused():
 def test_occlusion_is_the_loss_of_forcing_padding_in_a_words_place(name):
     """No hook stands in the second way: the piece numbers themselves are changed."""
     system = random_system(name)
-    found = attribute(system, SOURCE, TARGET, chosen=EVERY, method="occlusion", baseline="padding")
+    found = attribute(system, SOURCE, TARGET, positions=EVERY, method="occlusion", baseline="padding")
     batch = collate([SOURCE], [TARGET])
 
     def forced(changed):
@@ -120,7 +120,7 @@ def test_occlusion_is_the_loss_of_forcing_padding_in_a_words_place(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_integrated_gradients_are_complete_and_equal_a_path_integral_by_hand(name):
     system = random_system(name)
-    found = attribute(system, SOURCE, TARGET, chosen=EVERY)
+    found = attribute(system, SOURCE, TARGET, positions=EVERY)
     assert found.complete.all()
 
     explained = ForcedLogProb(system, SOURCE, TARGET)
@@ -138,7 +138,7 @@ def test_gradient_x_input_from_zero_is_captums():
     explained = ForcedLogProb(system, SOURCE, TARGET)
     ends = tuple(end.requires_grad_() for end in explained.inputs())
     expected = InputXGradient(explained).attribute(ends, additional_forward_args=(torch.tensor([3]),))
-    found = attribute(system, SOURCE, TARGET, chosen=(3,), method="gradient_x_input")
+    found = attribute(system, SOURCE, TARGET, positions=(3,), method="gradient_x_input")
     np.testing.assert_allclose(found.source[0], expected[0].sum(-1)[0].detach())
     np.testing.assert_allclose(found.prefix[0], expected[1].sum(-1)[0].detach())
 
@@ -146,7 +146,7 @@ def test_gradient_x_input_from_zero_is_captums():
 @pytest.mark.parametrize("method", METHODS)
 def test_words_not_yet_written_get_nothing(method):
     system = random_system("future-cost-2")
-    found = attribute(system, SOURCE, TARGET, chosen=EVERY[:-1], method=method, most_steps=16)
+    found = attribute(system, SOURCE, TARGET, positions=EVERY[:-1], method=method, max_steps=16)
     later = np.triu(np.ones_like(found.prefix), 1).astype(bool)
     assert (found.prefix[later] == 0).all()
     assert (found.prefix[~later] != 0).all()
@@ -157,7 +157,7 @@ def test_a_trained_system_is_complete_on_its_own_output(trained_run, baseline):
     opened = open_trained(trained_run, "cpu")
     (source,) = opened.source_vocabulary.encode(["the old dog sees the small tree today"])
     (target,) = opened.target_vocabulary.encode(["der alte Hund sieht der kleine Baum heute"])
-    found = attribute(opened.system, source, target, chosen=(*range(len(target) + 1), SENTENCE), baseline=baseline)
+    found = attribute(opened.system, source, target, positions=(*range(len(target) + 1), SENTENCE), baseline=baseline)
     error = np.abs(found.source.sum(1) + found.prefix.sum(1) - (found.log_prob - found.baseline_log_prob))
     assert (error < 0.01 * np.maximum(np.abs(found.difference), 0.5)).all()
     assert found.complete.all()
@@ -169,7 +169,7 @@ def test_too_few_steps_are_said_to_be_too_few():
     with torch.no_grad():
         for parameter in system.parameters():
             parameter *= 2.5  # a path far from straight
-    found = attribute(system, SOURCE, TARGET, most_steps=1)
+    found = attribute(system, SOURCE, TARGET, max_steps=1)
     assert found.steps.tolist() == [1]
     assert not found.complete.any()
     assert np.abs(found.error[0]) >= 0.01 * max(abs(found.difference[0]), 0.5)
@@ -177,10 +177,10 @@ def test_too_few_steps_are_said_to_be_too_few():
 
 def test_what_a_mechanism_reads_beside_the_words_is_named(monkeypatch):
     """Model II puts </s> for BOS; a mechanism that looks elsewhere is named as such, and the sums stay complete."""
-    found = attribute(random_system("future-cost-2"), SOURCE, TARGET, chosen=(1,))
+    found = attribute(random_system("future-cost-2"), SOURCE, TARGET, positions=(1,))
     assert found.constants == (Constant("target", 0),)
     for name in ("transformer", "future-cost-2:first_symbol=bos"):
-        assert attribute(random_system(name), SOURCE, TARGET, chosen=(1,)).constants == ()
+        assert attribute(random_system(name), SOURCE, TARGET, positions=(1,)).constants == ()
 
     from core_models import system_catalogue
 
@@ -194,7 +194,7 @@ def test_what_a_mechanism_reads_beside_the_words_is_named(monkeypatch):
 
     monkeypatch.setitem(system_catalogue.MECHANISMS, "toy", Reader)
     reader = random_system({"preset": "tiny", "mechanisms": [{"toy": {}}], "dropout": 0, "attention_dropout": 0})
-    found = attribute(reader, SOURCE, TARGET, chosen=(1,))
+    found = attribute(reader, SOURCE, TARGET, positions=(1,))
     assert found.constants == (Constant("source", None),)
     assert found.complete.all()
 
@@ -213,7 +213,7 @@ def test_a_cut_output_has_no_end_to_explain():
     [
         ({"method": "gradient"}, "no attribution by 'gradient'; .*gradient"),
         ({"baseline": "nul"}, "no baseline 'nul'"),
-        ({"chosen": (6,)}, "6 positions, from 0, </s> included; there is nothing to explain at 6"),
+        ({"positions": (6,)}, "6 positions, from 0, </s> included; there is nothing to explain at 6"),
     ],
 )
 def test_what_cannot_be_explained_is_refused_with_a_sentence(wrong, message):

@@ -175,7 +175,7 @@ def test_what_is_not_shown_or_kept_is_named(toy):
     system = furnished("rnnsearch", "READOUT")
     batch = collate(random_sentences([3], 1), random_sentences([4], 2))
     forced = system(system.encode(batch), batch.target_in, batch.target_mask)
-    with pytest.raises(AttributeError, match=r"the decoder shows no 'layer' here; it shows: mask, words"):
+    with pytest.raises(AttributeError, match=r"the decoder has no 'layer' at this hook point; it has: mask, words"):
         _ = forced.view.layer
-    with pytest.raises(KeyError, match="no tensor named 'plan' here; there are: none"):
+    with pytest.raises(KeyError, match="no tensor named 'plan'; there are: none"):
         _ = forced.active.states["toy"].sentence["plan"]

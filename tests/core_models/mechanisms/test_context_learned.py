@@ -11,7 +11,7 @@ import torch
 
 from core_models.system_builder import build
 from core_models.text.batches import Batch, collate
-from core_models.text.documents import joined
+from core_models.text.documents import prepend_context
 from core_models.text.vocabulary import EOS
 from tests.kinds import sampled
 
@@ -38,7 +38,7 @@ def drawn_batch(system, draw: random.Random, sentences: int = 48) -> tuple[Batch
         contexts.append(before)
     use = system.context
     if use.joined:
-        sources = [joined(*both) for both in zip(sources, contexts, strict=True)]
+        sources = [prepend_context(*both) for both in zip(sources, contexts, strict=True)]
     apart = contexts if use.sentences and not use.joined else None
     return collate(sources, targets, apart, outputs=apart if use.outputs else None), torch.tensor(pronouns)
 

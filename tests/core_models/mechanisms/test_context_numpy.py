@@ -7,7 +7,7 @@ import torch
 from core_models.context_states import context_states
 from core_models.interface.mechanism import ContextStates, HookPoint, MechanismState, View
 from core_models.text.batches import collate
-from core_models.text.documents import before
+from core_models.text.documents import context_entries
 from core_models.text.vocabulary import EOS
 from tests.core_models.context_numpy import gated, hierarchical, selective
 from tests.core_models.laws import random_sentences, random_system
@@ -79,7 +79,7 @@ def test_the_memory_of_selective_attention(memory):
     mechanism, use = system.mechanisms["selective_attention"], system.context
     lines, documents = random_sentences([3, 1, 4, 2, 3], 8), list("aaabb")
     x = drawn()[0][:1].expand(len(lines), -1, -1)
-    context = collate(lines, None, before(lines, documents, use.sentences, use.after)).context
+    context = collate(lines, None, context_entries(lines, documents, use.sentences, use.after)).context
     states = context_states(system.backbone, context, False)
     found = at_encoder(mechanism, x, states.memory, states.mask, **{"encoder.are_words": context.words != EOS})
     alone = [context_states(system.backbone, collate([line], None, [[line]]).context, False).memory for line in lines]

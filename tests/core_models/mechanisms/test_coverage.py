@@ -83,10 +83,10 @@ def test_the_trace_names_fertility_and_coverage():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("coverage:units=4", "units: does nothing where form is additive; leave it out, or give neural there"),
-        ("coverage:form=neural,fertility=false", "fertility: does nothing where form is neural"),
-        ("coverage:form=neural,most_words=3", "most_words: does nothing where form is neural"),
-        ("coverage:fertility=false,most_words=3", "most_words: does nothing where fertility is False"),
+        ("coverage:units=4", "units: does nothing while form is additive; leave it out, or set form to neural"),
+        ("coverage:form=neural,fertility=false", "fertility: does nothing while form is neural"),
+        ("coverage:form=neural,most_words=3", "most_words: does nothing while form is neural"),
+        ("coverage:fertility=false,most_words=3", "most_words: does nothing while fertility is False"),
         (
             "coverage:backbone=transformer",
             "coverage needs the hook point ENERGY, AFTER_ATTENTION, which transformer does not have",

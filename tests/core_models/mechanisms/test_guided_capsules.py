@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core_models.mechanisms.guided_contents import attended, classified
+from core_models.mechanisms.guided_contents import attend, classify
 from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.text.batches import collate
@@ -27,7 +27,7 @@ def close(found, wanted, tolerance=1e-6):
 def test_the_classifier_by_hand():
     """Two words' logits over PAST, FUTURE, REDUNDANT: [0, ln 2, 0] and [ln 3, 0, 0]."""
     energies = tensor([1, 2, 1], [3, 1, 1]).log().T[None, :, None]  # [1, 3, 1, I]
-    contents, shares = classified(energies, VALUES, BOTH)
+    contents, shares = classify(energies, VALUES, BOTH)
     close(shares[0, :, 0], tensor([0.25, 0.5, 0.25], [0.6, 0.2, 0.2]).T)
     close(contents[0, 0, 0], [0.122454, 0.587779])
     length = 0.5**2 + 0.4**2
@@ -37,10 +37,10 @@ def test_the_classifier_by_hand():
 def test_the_attention_by_hand():
     """Logits [0, ln 3] over two words; a third that is padding has nothing, and no words give nothing."""
     energies = tensor(1, 3).log().expand(1, 2, 1, 2)
-    contents, shares = attended(energies, VALUES, BOTH)
+    contents, shares = attend(energies, VALUES, BOTH)
     close(shares[0, 0, 0], [0.25, 0.75])
     close(contents[0, 0, 0], [0.25, 1.5])
-    close(attended(energies, VALUES, ~BOTH)[0], torch.zeros(1, 2, 1, 2))
+    close(attend(energies, VALUES, ~BOTH)[0], torch.zeros(1, 2, 1, 2))
 
 
 def by_the_equations(system, batch):
@@ -53,7 +53,7 @@ def by_the_equations(system, batch):
     guide = contents.query(mechanism.query_norm(z))
     parts = (votes, contents.from_vote, contents.from_capsule, contents.weight)
     votes, from_vote, from_capsule, weight = (part.numpy() for part in parts)
-    bounded = contents.how["agreement"] == "bounded"
+    bounded = contents.options["agreement"] == "bounded"
     capsules = torch.stack(
         [
             torch.tensor(by_the_algorithm(votes, one, from_vote, from_capsule, weight, 3, bounded)[0])
@@ -216,16 +216,16 @@ def test_agreement_begins_at_the_size_of_capsules():
         ("transformer:losses=bow", "no part of this system has an option 'losses'"),
         (
             "gdr:iterations=1,agreement=bounded",
-            "agreement: does nothing where iterations is 1; leave it out, or give 2 there",
+            "agreement: does nothing while iterations is 1; leave it out, or set iterations to 2",
         ),
         (
             "clf-bow-bca:iterations=5",
-            "iterations: does nothing where routing is classifier; leave it out, or give guided",
+            "iterations: does nothing while routing is classifier; leave it out, or set routing to guided",
         ),
-        ("gdr:attention_squash=false", "attention_squash: does nothing where routing is guided"),
-        ("gdr:lambda_1=0.5", "lambda_1: does nothing where losses is none; leave it out, or give bow"),
-        ("gdr-bow:variant=released,bca_span=inclusive", "bca_span: does nothing where losses is bow"),
-        ("gdr:combination=gate,hidden=64", "hidden: does nothing where combination is gate"),
+        ("gdr:attention_squash=false", "attention_squash: does nothing while routing is guided"),
+        ("gdr:lambda_1=0.5", "lambda_1: does nothing while losses is none; leave it out, or set losses to bow"),
+        ("gdr-bow:variant=released,bca_span=inclusive", "bca_span: does nothing while losses is bow"),
+        ("gdr:combination=gate,hidden=64", "hidden: does nothing while combination is gate"),
     ],
 )
 def test_what_cannot_be_is_refused(system, said):

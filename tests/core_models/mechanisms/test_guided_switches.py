@@ -30,11 +30,11 @@ def guided(contents, guide, memory):
         nothing = np.zeros((width, width)), np.zeros((width, width)), np.zeros(width)
         routed = by_the_algorithm(votes, np.zeros(width), *nothing, 1, False)[0]
         capsules = np.stack([routed] * len(guide))
-        return in_groups(capsules, contents.each)
+        return in_groups(capsules, contents.per_group)
     parts = [numbers(part) for part in (contents.from_vote, contents.from_capsule, contents.weight)]
-    how = contents.how["iterations"], contents.how["agreement"] == "bounded"
+    how = contents.options["iterations"], contents.options["agreement"] == "bounded"
     capsules = np.stack([by_the_algorithm(votes, z, *parts, *how)[0] for z in linear(contents.query, guide)])
-    return in_groups(capsules, contents.each)
+    return in_groups(capsules, contents.per_group)
 
 
 def in_groups(capsules, each):

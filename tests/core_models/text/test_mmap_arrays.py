@@ -22,7 +22,7 @@ def text(tmp_path):
 
 @pytest.mark.parametrize("mapped_bytes", [0, 1 << 26], ids=["read", "mapped"])
 def test_any_sentence_in_any_order_is_the_one_that_was_written(text, mapped_bytes, monkeypatch):
-    monkeypatch.setattr(mmap_arrays, "_MAPPED_BYTES", mapped_bytes)
+    monkeypatch.setattr(mmap_arrays, "_MAX_MAPPED_BYTES", mapped_bytes)
     for i in (3, 0, 2, 1, 3):
         assert text.source(i).tolist() == text.target(np.int64(i)).tolist() == SENTENCES[i]
         assert text.source_text(i) == text.target_text(np.int64(i)) == LINES[i]

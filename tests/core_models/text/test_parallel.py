@@ -60,7 +60,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         (b"\xef\xbb\xbf", "the file is empty"),
         (b"good\nna\xefve\n", r"text.en:2: not UTF-8 \(byte 0xef at byte 3 "),
         ("ab".encode("utf-16"), "byte-order mark of UTF-16"),
-        ("a\nb\n".encode("utf-16-le"), r"text\.en:1: a NUL at byte 2 of the line.*it is UTF-16 or no text; convert"),
+        ("a\nb\n".encode("utf-16-le"), r"text\.en:1: a NUL at byte 2 of the line.*it is UTF-16 or not text; convert"),
         (b"good\nab\0\n", r"text\.en:2: a NUL at byte 3 of the line"),
         (gzip.compress(b"a\n", mtime=0), r"a gzip archive: let its name end in \.gz"),
         (b"one\rtwo\rthree\r", r"its lines end in bare carriage returns"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core_models.text.batch_plan import BatchPlan
 from core_models.text.batches import BatchLoader, collate
-from core_models.text.documents import ContextUse, before, joined, runs
+from core_models.text.documents import ContextUse, context_entries, document_rows, prepend_context
 from core_models.text.parallel import ParallelText, TextError
 from core_models.text.prepared import prepare
 from core_models.text.vocabulary import EOS, PAD
@@ -22,37 +22,37 @@ def test_no_boundary_is_crossed_and_every_distance_is_true(sizes, reach, after):
     documents = [f"d{number}" for number, size in enumerate(sizes) for _ in range(size)]
     sentences = [(document, place) for number, size in enumerate(sizes) for document, place in
                  ((f"d{number}", place) for place in range(size))]  # fmt: skip
-    for (document, place), found in zip(sentences, before(sentences, documents, reach, after), strict=True):
+    for (document, place), found in zip(sentences, context_entries(sentences, documents, reach, after), strict=True):
         assert found[:reach] == [(document, place - k) if k <= place else None for k in range(1, reach + 1)]
         following = [(document, place + k) for k in range(1, after + 1)]
         assert found[reach:] == [one if one in sentences else None for one in following]
-    assert [len(run) for run in runs(documents)] == sizes
+    assert [len(run) for run in document_rows(documents)] == sizes
 
 
 def test_documents_that_come_apart_are_refused():
     with pytest.raises(TextError, match=r"documents:3: document 'a' begins again .* one unbroken run"):
-        before(["x", "y", "z"], ["a", "b", "a"], 1)
+        context_entries(["x", "y", "z"], ["a", "b", "a"], 1)
     with pytest.raises(TextError, match="3 sentences but 2 document ids"):
-        before(["x", "y", "z"], ["a", "b"], 1)
+        context_entries(["x", "y", "z"], ["a", "b"], 1)
 
 
 def test_sentences_that_are_too_long_are_refused_or_cut():
     with pytest.raises(TextError, match=r"sentence 4: a sentence before it has 5 pieces, .* at most 3"):
-        ContextUse(1, longest=3).fitted([4, 5, 6, 7, 8], "sentence 4")
-    assert ContextUse(1, longest=3, cut=True).fitted([4, 5, 6, 7, 8], "sentence 4") == [4, 5, 6]
-    assert ContextUse(1, longest=3).fitted([4, 5, 6], "sentence 4") == [4, 5, 6]
+        ContextUse(1, longest=3).fit([4, 5, 6, 7, 8], "sentence 4")
+    assert ContextUse(1, longest=3, cut=True).fit([4, 5, 6, 7, 8], "sentence 4") == [4, 5, 6]
+    assert ContextUse(1, longest=3).fit([4, 5, 6], "sentence 4") == [4, 5, 6]
 
 
 def test_joined_by_their_ends():
-    assert joined([9, 8], [[5], None, [6, 7]]) == [6, 7, EOS, 5, EOS, 9, 8]
-    assert joined([9], [None, None]) == [9]
+    assert prepend_context([9, 8], [[5], None, [6, 7]]) == [6, 7, EOS, 5, EOS, 9, 8]
+    assert prepend_context([9], [None, None]) == [9]
 
 
 def test_what_serves_several():
     use = ContextUse.of_all([ContextUse(), ContextUse(2, 50), ContextUse(4, 80, cut=True, outputs=True, states=True)])
     assert use == ContextUse(4, 50, states=True, outputs=True)
     assert ContextUse.of_all([]) == ContextUse.of_all([ContextUse()]) == ContextUse()
-    with pytest.raises(ValueError, match="joins the sentences before"):
+    with pytest.raises(ValueError, match="prepends the sentences before"):
         ContextUse.of_all([ContextUse(1, joined=True), ContextUse(1)])
 
 
@@ -134,7 +134,7 @@ def test_joined_batches_hold_the_sentences_before(prepared):
         assert batch.context is None
         for row, index in enumerate(batch.indices.tolist()):
             context = [None if other is None else text.source(other).tolist() for other in text.before(index, 2)]
-            wanted = [*joined(text.source(index).tolist(), context), EOS]
+            wanted = [*prepend_context(text.source(index).tolist(), context), EOS]
             assert batch.source[row][batch.source_mask[row]].tolist() == wanted
 
 

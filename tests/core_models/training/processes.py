@@ -26,7 +26,7 @@ from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, TrainingError
 from core_models.training.loss_module import Objective
-from core_models.training.reinforce import Reinforcement, Reward
+from core_models.training.reinforce import Reward, SelfCriticalSampler
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second
@@ -239,13 +239,13 @@ class DrawsByBatch:
     """No fault: what is drawn of a batch depends on its sentences alone, not on who draws, or what was drawn before."""
 
     def __call__(self) -> None:
-        draw = Reinforcement.draw
+        draw = SelfCriticalSampler.draw
 
-        def seeded(own: Reinforcement, batch: Any) -> Any:
+        def seeded(own: SelfCriticalSampler, batch: Any) -> Any:
             torch.manual_seed(int(batch.indices.sum()))
             return draw(own, batch)
 
-        Reinforcement.draw = seeded
+        SelfCriticalSampler.draw = seeded
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""REINFORCE: on distributions that can be enumerated its mean gradient is the policy's own; in training it is drawn,
+"""REINFORCE: on distributions that can be enumerated its mean gradient is the policy's own; in training it is sampled,
 logged and resumed."""
 
 import itertools
@@ -19,7 +19,13 @@ from core_models.text.vocabulary import BOS, EOS, PAD, UNK
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.progress import read_progress
-from core_models.training.reinforce import GREEDY, Drawn, Reinforcement, log_policy, policy_loss
+from core_models.training.reinforce import (
+    GREEDY,
+    SampledTranslations,
+    SelfCriticalSampler,
+    policy_loss,
+    sample_log_probs,
+)
 from tests.core_models.laws import batch_of, log_probs, random_system
 from tests.core_models.training.processes import DrawsByBatch, start_ranks, train
 from tests.core_models.training.test_loop import EXACT, Interrupted, assert_same_weights, events, interrupt_at
@@ -46,9 +52,11 @@ def everything() -> list[Hypothesis]:
     return found
 
 
-def drawn_of(hypotheses: list[Hypothesis], rewards: list[float], baseline: float) -> Drawn:
+def samples_of(hypotheses: list[Hypothesis], rewards: list[float], baseline: float) -> SampledTranslations:
     """So many translations of one sentence."""
-    return Drawn.of([hypotheses], *(torch.tensor([numbers], dtype=torch.float64) for numbers in (rewards, [baseline])))
+    return SampledTranslations.of(
+        [hypotheses], *(torch.tensor([numbers], dtype=torch.float64) for numbers in (rewards, [baseline]))
+    )
 
 
 def probabilities(system, translations: list[Hypothesis]) -> Tensor:
@@ -72,16 +80,16 @@ def test_what_can_be_drawn_has_probability_one_in_all(name):
     """Without dropout, padding and a second BOS; a translation that is cut is as probable as its words."""
     system, translations = in_training(name), everything()
     assert len(translations) == 1 + 3 + 9 + 27
-    batch, drawn = batch_of(system, [SOURCE]), drawn_of(translations, rewards_of(translations), 0.0)
+    batch, samples = batch_of(system, [SOURCE]), samples_of(translations, rewards_of(translations), 0.0)
     system.eval()
-    values = log_policy(system, system.encode(batch), drawn)
+    values = sample_log_probs(system, system.encode(batch), samples)
     torch.testing.assert_close(values.exp(), probabilities(system, translations), atol=1e-12, rtol=0)
     torch.testing.assert_close(torch.logsumexp(values, 0), torch.zeros((), dtype=torch.float64), atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize(("name", "baseline"), [*((name, 0.3) for name in SYSTEMS), ("rnnsearch", 0.0)])
 def test_the_mean_of_the_gradients_is_that_of_the_expected_reward(name, baseline):
-    """Over all that may be drawn, each as often as it is: no baseline changes it, and dropout is out of it."""
+    """Over all that may be sampled, each as often as it is: no baseline changes it, and dropout is out of it."""
     system, translations = in_training(name), everything()
     generator = torch.Generator().manual_seed(1)
     rewards = torch.rand(len(translations), generator=generator, dtype=torch.float64)
@@ -93,7 +101,7 @@ def test_the_mean_of_the_gradients_is_that_of_the_expected_reward(name, baseline
     sums = [torch.zeros_like(parameter) for parameter in parameters]
     batch = batch_of(system, [SOURCE])
     for one, share, reward in zip(translations, shares.tolist(), rewards.tolist(), strict=True):
-        loss = policy_loss(system, batch, drawn_of([one], [reward], baseline))
+        loss = policy_loss(system, batch, samples_of([one], [reward], baseline))
         assert system.training
         for total, gradient in zip(sums, torch.autograd.grad(loss.sum(), parameters, allow_unused=True), strict=True):
             if gradient is not None:
@@ -109,9 +117,9 @@ def test_the_mean_of_the_gradients_is_that_of_the_expected_reward(name, baseline
 def test_several_of_a_sentence_count_as_their_mean():
     system, translations = in_training("rnnsearch"), everything()[3:6]
     batch = batch_of(system, [SOURCE])
-    together = policy_loss(system, batch, drawn_of(translations, [0.1, 0.5, 0.9], 0.2))
+    together = policy_loss(system, batch, samples_of(translations, [0.1, 0.5, 0.9], 0.2))
     alone = [
-        policy_loss(system, batch, drawn_of([one], [r], 0.2))
+        policy_loss(system, batch, samples_of([one], [r], 0.2))
         for one, r in zip(translations, [0.1, 0.5, 0.9], strict=True)
     ]
     torch.testing.assert_close(together, torch.cat(alone).mean()[None], atol=1e-12, rtol=0)
@@ -119,7 +127,7 @@ def test_several_of_a_sentence_count_as_their_mean():
 
 def test_a_reward_that_is_its_baseline_teaches_nothing():
     system, translations = in_training("transformer"), everything()[3:6]
-    policy_loss(system, batch_of(system, [SOURCE]), drawn_of(translations, [0.4] * 3, 0.4)).sum().backward()
+    policy_loss(system, batch_of(system, [SOURCE]), samples_of(translations, [0.4] * 3, 0.4)).sum().backward()
     gradients = [parameter.grad for parameter in system.parameters() if parameter.grad is not None]
     assert gradients
     assert all(not gradient.any() for gradient in gradients)
@@ -127,7 +135,7 @@ def test_a_reward_that_is_its_baseline_teaches_nothing():
 
 @pytest.mark.parametrize("name", ["transformer", "rnnsearch"])
 def test_the_expected_reward_rises(name):
-    """By updates on what was drawn alone; the expected reward, of the word that is wanted, is known exactly."""
+    """By updates on what was sampled alone; the expected reward, of the word that is wanted, is known exactly."""
     system, translations = in_training(name), everything()
     batch, limits, rewards = batch_of(system, [SOURCE]), torch.tensor([LONGEST]), torch.tensor(rewards_of(translations))
 
@@ -143,8 +151,8 @@ def test_the_expected_reward_rises(name):
             encoded = system.eval().encode(batch)
             found = sample(system, encoded, limits, samples=16)[0]
             greedy = beam_search(system, encoded, limits, GREEDY)[0].hypotheses[:1]
-        drawn = drawn_of(found, rewards_of(found), rewards_of(greedy)[0])
-        policy_loss(system.train(), batch, drawn).sum().backward()
+        samples = samples_of(found, rewards_of(found), rewards_of(greedy)[0])
+        policy_loss(system.train(), batch, samples).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
     assert before < 0.5
@@ -152,7 +160,7 @@ def test_the_expected_reward_rises(name):
 
 
 def test_translations_are_drawn_without_dropout_and_rewarded_as_text(prepared):
-    """Of every sentence two, and the most probable words one by one as the baseline; a seed says which are drawn."""
+    """Of every sentence two, and the most probable words one by one as the baseline; a seed says which are sampled."""
     text, vocabulary = prepared.split("train"), prepared.target_vocabulary
     model = describe("transformer:preset=tiny,dropout=0.3,attention_dropout=0.2")
     system = random_system(model, words=len(vocabulary)).train()
@@ -163,10 +171,10 @@ def test_translations_are_drawn_without_dropout_and_rewarded_as_text(prepared):
         return [float(len(hypothesis)) for hypothesis in texts[1]]
 
     search = SearchConfig(max_length=4)
-    reinforcement = Reinforcement(system, text, vocabulary, search, reward, 2, Accelerator(cpu=True))
+    sampler = SelfCriticalSampler(system, text, vocabulary, search, reward, 2, Accelerator(cpu=True))
     batch = next(BatchLoader(text, 60, seed=1).epoch(0))
     torch.manual_seed(3)
-    drawn = reinforcement.draw(batch)
+    samples = sampler.draw(batch)
     assert system.training
     system.eval()
     torch.manual_seed(3)
@@ -186,9 +194,9 @@ def test_translations_are_drawn_without_dropout_and_rewarded_as_text(prepared):
         assert hypotheses == wanted
         assert sources == [text.source_text(row) for row in rows for _ in range(times)]
         assert references == [text.target_text(row) for row in rows for _ in range(times)]
-    assert drawn.rewards.tolist() == [[len(a), len(b)] for a, b in zip(texts[0][::2], texts[0][1::2], strict=True)]
-    assert drawn.baselines.tolist() == [[len(one)] for one in texts[1]]
-    told = reinforcement.mean_rewards([drawn, drawn], 2 * len(batch))
+    assert samples.rewards.tolist() == [[len(a), len(b)] for a, b in zip(texts[0][::2], texts[0][1::2], strict=True)]
+    assert samples.baselines.tolist() == [[len(one)] for one in texts[1]]
+    told = sampler.mean_rewards([samples, samples], 2 * len(batch))
     assert told == {
         "reward": pytest.approx(sum(map(len, texts[0])) / len(texts[0])),
         "greedy_reward": pytest.approx(sum(map(len, texts[1])) / len(texts[1])),
@@ -219,7 +227,7 @@ def rewarded(run) -> list[tuple]:
 
 
 def test_without_a_weight_training_is_what_it_was(begun):
-    """Bit for bit, dropout on: nothing is drawn, not even a random number."""
+    """Bit for bit, dropout on: nothing is sampled, not even a random number."""
 
     def never(*texts):
         raise AssertionError("nothing is to be rewarded")

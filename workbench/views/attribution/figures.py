@@ -62,7 +62,7 @@ def _cells(explained: list[Explained], request: Request) -> pd.DataFrame:
         ):
             table = matrix_table(values, tokens, item.words, "place", "row", "nats")
             table = table.rename(columns={"place_token": "token", "row_token": "word"})
-            positions = table["row"].map(dict(enumerate(item.attribution.chosen)))  # -1: the sentence
+            positions = table["row"].map(dict(enumerate(item.attribution.positions)))  # -1: the sentence
             written = (side == "source") | (positions < 0) | (table["place"] <= positions)
             tables.append(table.assign(system=names[item.run.name], side=side, position=positions)[written])
     return pd.concat(tables, ignore_index=True)
@@ -87,8 +87,8 @@ def _completeness_text(explained: list[Explained], request: Request) -> str:
         difference, error, steps = values.difference[-1], values.error[-1], values.steps[-1]
         steps_text = f" after {steps} steps" if steps else ""
         end = "" if values.complete[-1] or not steps else ", more than allowed"
-        several = len(values.chosen) > 1 and values.steps.any()
-        rows = f"; complete are {values.complete.sum()} of {len(values.chosen)} rows" if several else ""
+        several = len(values.positions) > 1 and values.steps.any()
+        rows = f"; complete are {values.complete.sum()} of {len(values.positions)} rows" if several else ""
         descriptions.append(
             f"{names[item.run.name]}: log P of {item.words[-1]} is {values.log_prob[-1]:.2f}, of the baseline "
             f"{values.baseline_log_prob[-1]:.2f}, difference {difference:+.3f} nats; the attributions sum to "

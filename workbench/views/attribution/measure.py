@@ -45,7 +45,7 @@ class Explained:
     @property
     def words(self) -> list[str]:
         """Explained word of each row."""
-        return [self.target[position] if position >= 0 else "(sentence)" for position in self.attribution.chosen]
+        return [self.target[position] if position >= 0 else "(sentence)" for position in self.attribution.positions]
 
     @property
     def constants(self) -> list[str]:

@@ -150,8 +150,8 @@ def test_sentences_before_that_would_keep_the_page_waiting_are_refused_before_th
 def test_a_run_trained_without_refuses_what_is_typed(here):
     options = {"runs": ["demo/qcn-reg", "demo/transformer"], "with": "transformer"}
     at = open_page("translate", source=SOURCE, before="\n".join(LINES), **options)
-    assert "trained without: it reads single sentences; leave them out" in at.error[0].value.replace("\\", "")
-    with pytest.raises(TranslatorError, match="trained without"):
+    assert "trained on single sentences; leave them out" in at.error[0].value.replace("\\", "")
+    with pytest.raises(TranslatorError, match="trained on single sentences"):
         live.translate(here["transformer"], live.TranslationRequest(SOURCE, before=typed_context("\n".join(LINES), 0)))
 
 
@@ -186,7 +186,7 @@ def test_the_command_line_reads_documents_of_a_file(here, tmp_path):
         assert float(line.split("\t")[0]) == pytest.approx(one.log_prob, abs=1e-3)
     for words, message in (
         ((plain.folder, "--input", file, "--doc-ids", ids), "was trained without context and reads single sentences"),
-        ((plain.folder, "--input", file, "--context", "a b ."), "trained without: it reads single sentences"),
+        ((plain.folder, "--input", file, "--context", "a b ."), "trained on single sentences"),
         ((reader.folder, "--input", file, "--context-target", "a b ."), "--context-target goes with --context"),
         ((reader.folder, "--test", "test", "--context", "a b ."), "--context would change nothing beside --test"),
         ((reader.folder, "--input", "-", "--doc-ids", ids), "--doc-ids is for a file"),
