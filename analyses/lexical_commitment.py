@@ -22,25 +22,28 @@ _COLUMNS = ["sentence", "target", "chosen", "taken", "position", "distance", "ou
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """One commitment with the hypothesis's first word: the words of the reference, and the words now due instead."""
+class _Commitment:
+    """One commitment: the truth record, the words each choice forces, and the choice of the hypothesis.
+
+    first_word: None if it is unknown, for the `reason`.
+    """
 
     record: Mapping[str, Any]
     continuations: Mapping[str, Tokens]
-    taken: str | None
+    first_word: str | None
     reason: str
 
     @property
     def reference_words(self) -> list[str]:
-        chosen = self.record["chosen"]
-        return [chosen, *self.continuations[chosen]]
+        first_word = self.record["chosen"]
+        return [first_word, *self.continuations[first_word]]
 
     @property
-    def due(self) -> list[str]:
-        return [] if self.taken is None else [self.taken, *self.continuations[self.taken]]
+    def expected_words(self) -> list[str]:
+        return [] if self.first_word is None else [self.first_word, *self.continuations[self.first_word]]
 
     @property
-    def firsts(self) -> set[str]:
+    def first_words(self) -> set[str]:
         return set(self.continuations)
 
     @property
@@ -49,23 +52,27 @@ class _Reading:
         return {word for first, later in self.continuations.items() for word in (first, *later)}
 
     @property
-    def telling(self) -> list[str]:
-        """The later words due, without those that every choice forces, as they distinguish nothing."""
-        assert self.taken is not None
-        others = [later for first, later in self.continuations.items() if first != self.taken]
-        later = dict.fromkeys(self.continuations[self.taken])
-        return [word for word in later if not others or not all(word in words for words in others)]
+    def distinguishing_words(self) -> list[str]:
+        """The words forced by the first word, except those that every choice forces."""
+        assert self.first_word is not None
+        other_continuations = [later for first, later in self.continuations.items() if first != self.first_word]
+        forced = dict.fromkeys(self.continuations[self.first_word])
+        return [
+            word
+            for word in forced
+            if not other_continuations or not all(word in words for words in other_continuations)
+        ]
 
     @property
-    def rivals(self) -> list[str]:
-        """The later words forced by other choices only."""
-        return sorted({w for words in self.continuations.values() for w in words} - set(self.due))
+    def rival_words(self) -> list[str]:
+        """The words forced by other choices only."""
+        return sorted({word for words in self.continuations.values() for word in words} - set(self.expected_words))
 
 
 def outcomes(
     hypotheses: Sequence[Tokens], references: Sequence[Tokens], truths: Sequence[Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """One row per commitment: the first word chosen, and whether the words it forces follow.
+    """One row per commitment: the hypothesis's first word, and whether the words it forces follow.
 
     Columns: sentence (index), target (position in the reference), chosen (the reference's first word), taken (the
     hypothesis's first word, None if unknown), position (of `taken` in the hypothesis, NaN unless it occurs once),
@@ -86,70 +93,70 @@ def outcomes(
     check_lines(hypotheses, references, truths)
     rows = []
     for sentence, (hypothesis, reference, truth) in enumerate(zip(hypotheses, references, truths, strict=True)):
-        readings = [_read(hypothesis, reference, record) for record in truth["commitments"]]
-        for reading, verdict in zip(readings, _verdicts(hypothesis, reference, readings), strict=True):
-            first = reading.record["target"]
-            once = reading.taken is not None and hypothesis.count(reading.taken) == 1
-            about = {
+        commitments = [_commitment(hypothesis, reference, record) for record in truth["commitments"]]
+        for commitment, verdict in zip(commitments, _verdicts(hypothesis, reference, commitments), strict=True):
+            occurs_once = commitment.first_word is not None and hypothesis.count(commitment.first_word) == 1
+            row = {
                 "sentence": sentence,
-                "target": first,
-                "chosen": reading.record["chosen"],
-                "taken": reading.taken,
-                "position": hypothesis.index(reading.taken) if once else np.nan,
-                "distance": max(reading.record["forces"]) - first,
+                "target": commitment.record["target"],
+                "chosen": commitment.record["chosen"],
+                "taken": commitment.first_word,
+                "position": hypothesis.index(commitment.first_word) if occurs_once else np.nan,
+                "distance": max(commitment.record["forces"]) - commitment.record["target"],
             }
-            rows.append({**about, **verdict})
+            rows.append({**row, **verdict})
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _read(hypothesis: Tokens, reference: Tokens, record: Mapping[str, Any]) -> _Reading:
-    chosen = record["chosen"]
-    if record["target"] >= len(reference) or reference[record["target"]] != chosen:
+def _commitment(hypothesis: Tokens, reference: Tokens, record: Mapping[str, Any]) -> _Commitment:
+    first_word = record["chosen"]
+    if record["target"] >= len(reference) or reference[record["target"]] != first_word:
         raise ValueError(
-            f"A truth record commits to {chosen!r} at word {record['target']}, which its reference "
+            f"A truth record commits to {first_word!r} at word {record['target']}, which its reference "
             f"{' '.join(reference)!r} does not have there: truth and references must come from the same corpus."
         )
-    forced = {chosen: [reference[position] for position in record["forces"]]}
+    forced = {first_word: [reference[position] for position in record["forces"]]}
     continuations = {**record.get("continuations", {}), **forced}
-    choice = selection(reference, hypothesis, chosen, record["alternatives"])
+    choice = selection(reference, hypothesis, first_word, record["alternatives"])
     if choice.word is not None and choice.word not in continuations:
-        return _Reading(record, continuations, None, "unknown continuation")
-    return _Reading(record, continuations, choice.word, choice.reason)
+        return _Commitment(record, continuations, None, "unknown continuation")
+    return _Commitment(record, continuations, choice.word, choice.reason)
 
 
-def _expected(reference: Tokens, readings: Sequence[_Reading]) -> Counter[str]:
+def _expected_counts(reference: Tokens, commitments: Sequence[_Commitment]) -> Counter[str]:
     """The expected count of each word, given the first words that are known."""
     expected = Counter(reference)
-    for reading in readings:
-        if reading.taken is not None:
-            expected.subtract(reading.reference_words)
-            expected.update(reading.due)
+    for commitment in commitments:
+        if commitment.first_word is not None:
+            expected.subtract(commitment.reference_words)
+            expected.update(commitment.expected_words)
     return expected
 
 
-def _verdicts(hypothesis: Tokens, reference: Tokens, readings: Sequence[_Reading]) -> list[dict[str, Any]]:
-    """The verdict on each commitment of a sentence; one not kept that depends on another is ambiguous."""
-    written, expected = Counter(hypothesis), _expected(reference, readings)
-    verdicts = [_verdict(reading, written, expected) for reading in readings]
-    settled = []
-    for reading, verdict in zip(readings, verdicts, strict=True):
-        others = [other for other in readings if other is not reading]
+def _verdicts(hypothesis: Tokens, reference: Tokens, commitments: Sequence[_Commitment]) -> list[dict[str, Any]]:
+    """The verdict on each commitment of a sentence; if it is not kept but depends on another one, it is ambiguous."""
+    counts, expected = Counter(hypothesis), _expected_counts(reference, commitments)
+    verdicts = [_verdict(commitment, counts, expected) for commitment in commitments]
+    final_verdicts = []
+    for commitment, verdict in zip(commitments, verdicts, strict=True):
+        others = [other for other in commitments if other is not commitment]
         depends_on_another = any(
-            other.firsts & reading.firsts or (other.taken is None and other.words & reading.words) for other in others
+            other.first_words & commitment.first_words or (other.first_word is None and other.words & commitment.words)
+            for other in others
         )
-        is_final = reading.taken is None or verdict["outcome"] == "kept" or not depends_on_another
-        settled.append(verdict if is_final else {**verdict, "outcome": "undecidable", "reason": "ambiguous"})
-    return settled
+        is_final = commitment.first_word is None or verdict["outcome"] == "kept" or not depends_on_another
+        final_verdicts.append(verdict if is_final else {**verdict, "outcome": "undecidable", "reason": "ambiguous"})
+    return final_verdicts
 
 
-def _verdict(reading: _Reading, written: Counter[str], expected: Counter[str]) -> dict[str, Any]:
-    verdict: dict[str, Any] = {"outcome": "undecidable", "missing": (), "rivals": (), "reason": reading.reason}
-    if reading.taken is None:
+def _verdict(commitment: _Commitment, counts: Counter[str], expected: Counter[str]) -> dict[str, Any]:
+    verdict: dict[str, Any] = {"outcome": "undecidable", "missing": (), "rivals": (), "reason": commitment.reason}
+    if commitment.first_word is None:
         return verdict
-    missing = tuple(word for word in reading.telling if written[word] < expected[word])
-    rivals = tuple(word for word in reading.rivals if written[word] > expected[word]) if missing else ()
+    missing = tuple(word for word in commitment.distinguishing_words if counts[word] < expected[word])
+    rivals = tuple(word for word in commitment.rival_words if counts[word] > expected[word]) if missing else ()
     if not missing:
         return {**verdict, "outcome": "kept"}
-    if rivals or len(reading.continuations) == 1:
+    if rivals or len(commitment.continuations) == 1:
         return {**verdict, "outcome": "broken", "missing": missing, "rivals": rivals}
     return {**verdict, "missing": missing, "reason": "absent"}

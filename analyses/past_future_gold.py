@@ -1,9 +1,9 @@
-"""PAST and FUTURE against gold links, which tell the source words that are translated at each step.
+"""PAST and FUTURE evaluated against gold links, which give the source words translated at each step.
 
 At step t a word is PAST if all its counterparts were generated before, FUTURE if all are still to come; in between it
-is PRESENT, which is neither (Zheng 2019, Figure 1, counts it as FUTURE). Scores of systems, and of rules without a
-model, are evaluated against that by the area under the ROC curve and by calibration. A cell is one source word at one
-step. Intervals are bootstrap intervals over sentences. Works on arrays.
+is PRESENT, which is neither (Zheng 2019, Figure 1, counts it as FUTURE). Scores of systems and of model-free rules are
+evaluated by the area under the ROC curve and by calibration. A cell is one source word at one step. Intervals
+are bootstrap intervals over sentences. Works on arrays.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def cells(links: Iterable[Link], words: int, steps: int, present: Present = "out
     return table.astype({"step": int, "word": int, "past": bool, "moved": bool})
 
 
-def by_position(steps: int, words: int) -> np.ndarray:
+def position_scores(steps: int, words: int) -> np.ndarray:
     """The rule i / I < t / T as a score, t / T - i / I, both counted from 1: [T, I]."""
     return np.arange(1, steps + 1)[:, None] / steps - np.arange(1, words + 1)[None, :] / words
 
 
-def cumulated(attention: np.ndarray) -> np.ndarray:
+def cumulative_attention(attention: np.ndarray) -> np.ndarray:
     """Cumulative attention to each word before each step: attention[..., T, I] -> [..., T, I]."""
     values = np.asarray(attention, dtype=np.float64)
     return np.cumsum(values, axis=-2) - values
@@ -62,10 +62,10 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarr
     scores [n], positive [n] bool, weights [n] (1 each). By rank statistic, in n log n.
     """
     cell_weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=np.float64)
-    return _Ranked(np.asarray(scores), np.asarray(positive, dtype=bool)).area(cell_weights)
+    return _RankedCells(np.asarray(scores), np.asarray(positive, dtype=bool)).area(cell_weights)
 
 
-class _Ranked:
+class _RankedCells:
     """Dense ranks of positives and negatives, to compute the area for many weightings of the same cells."""
 
     def __init__(self, scores: np.ndarray, positive: np.ndarray) -> None:
@@ -76,32 +76,32 @@ class _Ranked:
 
     def area(self, weights: np.ndarray) -> float:
         """The share of correctly ordered pairs, ties count half; weights [n]."""
-        of_positive, of_negative = (
+        positive_weights, negative_weights = (
             np.bincount(ranks, weights[positions], self._size)
             for ranks, positions in zip(self._ranks, self._positions, strict=True)
         )
-        pairs = of_positive.sum() * of_negative.sum()
-        below = np.cumsum(of_negative) - of_negative / 2
-        return float(of_positive @ below / pairs) if pairs else float("nan")
+        pairs = positive_weights.sum() * negative_weights.sum()
+        weight_below = np.cumsum(negative_weights) - negative_weights / 2
+        return float(positive_weights @ weight_below / pairs) if pairs else float("nan")
 
 
 @dataclass(frozen=True)
 class Areas:
     """Areas under the ROC curve of several scores on the same cells.
 
-    table: system, words ("all", "moved"), auc, low, high, n (cells). drawn: the area in each resample by (system,
+    table: system, words ("all", "moved"), auc, low, high, n (cells). resampled: the areas in all resamples by (system,
     words).
     """
 
     table: pd.DataFrame
-    drawn: Mapping[tuple[str, str], np.ndarray]
+    resampled: Mapping[tuple[str, str], np.ndarray]
 
     def difference(self, system: str, other: str, words: str = "all") -> tuple[float, float, float]:
         """The difference of two systems' areas with its 95 % interval, paired over the same resamples."""
         auc = self.table.set_index(["system", "words"])["auc"]
-        resampled = self.drawn[system, words] - self.drawn[other, words]
+        differences = self.resampled[system, words] - self.resampled[other, words]
         delta = float(auc[system, words] - auc[other, words])
-        return delta, *percentile_interval(resampled)
+        return delta, *percentile_interval(differences)
 
 
 def areas(
@@ -115,20 +115,17 @@ def areas(
     generator = np.random.default_rng(seed)
     size = len(numbers)
     counts = [np.bincount(generator.integers(size, size=size), minlength=size).astype(float) for _ in range(samples)]
-    rows, drawn = [], {}
+    rows, resampled = [], {}
     for words in WORDS:
         selected = cell_table["moved"].to_numpy() if words == "moved" else np.ones(len(cell_table), dtype=bool)
         past, sentence_of_cell = cell_table["past"].to_numpy()[selected], sentences[selected]
         for system, values in scores.items():
-            ranked = _Ranked(np.asarray(values)[selected], past)
-            value, resampled = (
-                ranked.area(np.ones(len(past))),
-                np.array([ranked.area(weights[sentence_of_cell]) for weights in counts]),
-            )
-            drawn[system, words] = resampled
-            rows.append((system, words, value, *percentile_interval(resampled), len(past)))
+            ranked = _RankedCells(np.asarray(values)[selected], past)
+            area = ranked.area(np.ones(len(past)))
+            resampled[system, words] = np.array([ranked.area(weights[sentence_of_cell]) for weights in counts])
+            rows.append((system, words, area, *percentile_interval(resampled[system, words]), len(past)))
     table = pd.DataFrame(rows, columns=["system", "words", "auc", "low", "high", "n"])
-    return Areas(table, drawn)
+    return Areas(table, resampled)
 
 
 def calibration(
@@ -146,10 +143,10 @@ def calibration(
     for row, column in enumerate((np.ones_like(values), values, cell_table["past"].to_numpy(dtype=np.float64))):
         np.add.at(sums[:, row], (sentences, bin_numbers), column)
     total = sums.sum(0)
-    drawn = resampled_sums(sums.reshape(len(numbers), -1), samples, seed).reshape(-1, 3, bins)
+    resampled = resampled_sums(sums.reshape(len(numbers), -1), samples, seed).reshape(-1, 3, bins)
     rows = []
     for bin_index in np.flatnonzero(total[0]):
-        in_bin = drawn[drawn[:, 0, bin_index] > 0, :, bin_index]
+        in_bin = resampled[resampled[:, 0, bin_index] > 0, :, bin_index]
         low, high = percentile_interval(in_bin[:, 2] / in_bin[:, 0])
         count = total[0, bin_index]
         rows.append(
@@ -165,7 +162,7 @@ def calibration_error(table: pd.DataFrame) -> float:
 
 def redundancy(
     masses: Sequence[np.ndarray],
-    without: Sequence[Iterable[int]],
+    unlinked: Sequence[Iterable[int]],
     words: Sequence[int],
     samples: int = 1000,
     seed: int = DEFAULT_SEED,
@@ -173,23 +170,23 @@ def redundancy(
     """Mean REDUNDANT mass (over steps and words) of words without and with a counterpart.
 
     Columns: kind ("without", "with"), mass, low, high, n (words), auc (of the mean over steps as a detector of words
-    without counterpart, the same in both rows). masses[T, I, 3] of each sentence; without: its words that have no
-    counterpart; words: their number, without </s>.
+    without counterpart, the same in both rows). masses[T, I, 3] of each sentence; unlinked: its words without
+    counterpart; words: the number of its words, without </s>.
     """
-    of_words = [
+    word_masses = [
         np.asarray(mass[:, :count, REDUNDANT], float).mean(0) for mass, count in zip(masses, words, strict=True)
     ]
-    lacks = [np.isin(np.arange(count), list(mass)) for mass, count in zip(without, words, strict=True)]
+    masks = [np.isin(np.arange(count), list(positions)) for positions, count in zip(unlinked, words, strict=True)]
     sums = np.array(
-        [[mass[kind].sum() for kind in (lack, ~lack)] + [lack.sum(), (~lack).sum()]
-         for mass, lack in zip(of_words, lacks, strict=True)]
+        [[mass[selected].sum() for selected in (mask, ~mask)] + [mask.sum(), (~mask).sum()]
+         for mass, mask in zip(word_masses, masks, strict=True)]
     )  # fmt: skip
-    drawn, total = resampled_sums(sums, samples, seed), sums.sum(0)
-    auc = area_under_curve(np.concatenate(of_words), np.concatenate(lacks))
+    resampled, total = resampled_sums(sums, samples, seed), sums.sum(0)
+    auc = area_under_curve(np.concatenate(word_masses), np.concatenate(masks))
     rows = []
     for column, kind in enumerate(("without", "with")):
         count = total[column + 2]
-        in_kind = drawn[drawn[:, column + 2] > 0]
+        in_kind = resampled[resampled[:, column + 2] > 0]
         mean = total[column] / count if count else float("nan")
         rows.append((kind, mean, *percentile_interval(in_kind[:, column] / in_kind[:, column + 2]), int(count), auc))
     return pd.DataFrame(rows, columns=["kind", "mass", "low", "high", "n", "auc"])

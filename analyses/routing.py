@@ -1,8 +1,8 @@
 """Measures of routing: entropy and diversity of assignments (Dou 2019, section 5.3), effective and dead capsules.
 
-Assignments [iterations, ..., L, N] say how much of input l goes to output n; they sum to one over N. Every measure is a
-mean over positions, one number per iteration. Sentences are reduced one by one (`spread`), and the means over all
-sentences get bootstrap intervals (`measures`). Works on arrays only.
+Assignments [iterations, ..., L, N] give the share of input l that goes to output n; they sum to one over N. Every
+measure is a mean over positions, one number per iteration. Sentences are reduced one by one (`sentence_statistics`),
+and the means over all sentences get bootstrap intervals (`measures`). Works on arrays only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 
 from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
 
-DEAD_BELOW = 0.1  # of an even part
+DEAD_BELOW = 0.1  # of a uniform share
 
 
 def entropy(assignments: np.ndarray) -> np.ndarray:
@@ -24,12 +24,12 @@ def entropy(assignments: np.ndarray) -> np.ndarray:
     Dou 2019, Eq. 17, corrected: as printed it lacks the sign and also divides by N (`entropy_as_printed`); the values
     in the paper (6.24 = log 512) are those of the corrected equation.
     """
-    return _positions(-_plogp(assignments).sum(-1).mean(-1))
+    return _mean_by_iteration(-_plogp(assignments).sum(-1).mean(-1))
 
 
 def entropy_as_printed(assignments: np.ndarray) -> np.ndarray:
     """Eq. 17 as printed: the sum of C log C over inputs and outputs, divided by their number: [iterations]."""
-    return _positions(_plogp(assignments).mean((-1, -2)))
+    return _mean_by_iteration(_plogp(assignments).mean((-1, -2)))
 
 
 def diversity(assignments: np.ndarray) -> np.ndarray:
@@ -42,10 +42,10 @@ def diversity(assignments: np.ndarray) -> np.ndarray:
     outputs = values.shape[-1]
     lengths = np.linalg.norm(values, axis=-2, keepdims=True)
     units = np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
-    together = np.square(units.sum(-1)).sum(-1) - (lengths[..., 0, :] > 0).sum(-1)
+    cosine_sum = np.square(units.sum(-1)).sum(-1) - (lengths[..., 0, :] > 0).sum(-1)
     pairs = outputs * (outputs - 1)
-    result = 1 - together / pairs if pairs else np.full(values.shape[:-2], np.nan)
-    return _positions(np.clip(result, 0, 1))  # shares and their cosines are not negative, except for rounding
+    result = 1 - cosine_sum / pairs if pairs else np.full(values.shape[:-2], np.nan)
+    return _mean_by_iteration(np.clip(result, 0, 1))  # outside 0 to 1 only by rounding
 
 
 def effective_capsules(assignments: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ def dead_share(assignments: np.ndarray, below: float = DEAD_BELOW) -> np.ndarray
 
 
 @dataclass(frozen=True)
-class Spread:
+class RoutingStatistics:
     """Measures of routing in S sentences, means over the positions of each sentence.
 
     positions [S]: their number; entropy [S, iterations, L] in nats; diversity, dead [S, iterations]; activations
@@ -83,11 +83,11 @@ class Spread:
     @property
     def dead_throughout(self) -> np.ndarray:
         """Share of outputs that get less than a tenth of 1 / N over all sentences: [iterations]."""
-        even = self.positions.sum() * self.entropy.shape[-1] / self.capsules
-        return (self.received < DEAD_BELOW * even).mean(-1)
+        uniform = self.positions.sum() * self.entropy.shape[-1] / self.capsules
+        return (self.received < DEAD_BELOW * uniform).mean(-1)
 
 
-def spread(assignments: np.ndarray, activations: np.ndarray | None = None) -> Spread:
+def sentence_statistics(assignments: np.ndarray, activations: np.ndarray | None = None) -> RoutingStatistics:
     """The measures of one sentence: assignments [iterations, positions, L, N], activations [positions, N] of outputs.
 
     Raises ValueError for a sentence without positions.
@@ -95,33 +95,33 @@ def spread(assignments: np.ndarray, activations: np.ndarray | None = None) -> Sp
     values = np.asarray(assignments, dtype=np.float64)
     if values.ndim != 4 or not values.shape[1]:
         raise ValueError(
-            f"assignments of a sentence are [iterations, positions, inputs, outputs], here {list(values.shape)}; there "
-            "is at least one position"
+            "assignments of a sentence are [iterations, positions, inputs, outputs], with at least one position; here "
+            f"{list(values.shape)}"
         )
-    ends = (np.nan, np.nan) if activations is None else (activations.min(-1).mean(), activations.max(-1).mean())
-    return Spread(
+    extremes = (np.nan, np.nan) if activations is None else (activations.min(-1).mean(), activations.max(-1).mean())
+    return RoutingStatistics(
         positions=np.array([values.shape[1]]),
         entropy=-_plogp(values).sum(-1).mean(1)[None],
         diversity=diversity(values)[None],
         dead=dead_share(values)[None],
-        activations=np.array([ends], dtype=np.float64),
+        activations=np.array([extremes], dtype=np.float64),
         received=values.sum((1, 2)),
     )
 
 
-def pooled(spreads: Iterable[Spread]) -> Spread:
+def concatenate(statistics: Iterable[RoutingStatistics]) -> RoutingStatistics:
     """Concatenate the measures of several sentences; raises ValueError if there is none."""
-    parts = list(spreads)
+    parts = list(statistics)
     if not parts:
         raise ValueError("there is no sentence to measure")
     names = ("positions", "entropy", "diversity", "dead", "activations")
-    return Spread(
+    return RoutingStatistics(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
         received=np.sum([part.received for part in parts], axis=0),
     )
 
 
-def measures(spreads: Spread, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
+def measures(statistics: RoutingStatistics, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
     """Means over positions, 95 % bootstrap intervals over sentences: measure, iteration, layer, value, low, high.
 
     layer: 0 for all inputs together, else its number from 1. Measures: entropy (nats), effective (its exp),
@@ -129,69 +129,77 @@ def measures(spreads: Spread, samples: int = 1000, seed: int = DEFAULT_SEED) -> 
     outputs that get less than a tenth of 1 / N within a sentence, a mean over sentences; at the last iteration
     activation_low and activation_high.
     """
-    sentences, iterations, layers = spreads.entropy.shape
-    by_layer = np.concatenate([spreads.entropy.mean(-1, keepdims=True), spreads.entropy], axis=-1)
+    sentences, iterations, layers = statistics.entropy.shape
+    by_layer = np.concatenate([statistics.entropy.mean(-1, keepdims=True), statistics.entropy], axis=-1)
     rows: list[dict[str, object]] = []
 
-    def add(measure: str, iteration: int, layer: int, value: float, drawn: np.ndarray) -> None:
-        low, high = percentile_interval(drawn)
+    def add(measure: str, iteration: int, layer: int, value: float, resampled: np.ndarray) -> None:
+        low, high = percentile_interval(resampled)
         rows.append(
             {"measure": measure, "iteration": iteration, "layer": layer, "value": value, "low": low, "high": high}
         )
 
-    values, drawn = _resampled(by_layer.reshape(sentences, -1), spreads.positions, samples, seed)
+    values, resampled = _weighted_means(by_layer.reshape(sentences, -1), statistics.positions, samples, seed)
     for column in range(iterations * (layers + 1)):
-        row_key = column // (layers + 1) + 1, column % (layers + 1)
-        add("entropy", *row_key, values[column], drawn[:, column])
-        add("effective", *row_key, np.exp(values[column]), np.exp(drawn[:, column]))
-        add("entropy_as_printed", *row_key, -values[column] / spreads.capsules, -drawn[:, column] / spreads.capsules)
-    values, drawn = _resampled(spreads.diversity, spreads.positions, samples, seed)
+        key = column // (layers + 1) + 1, column % (layers + 1)
+        add("entropy", *key, values[column], resampled[:, column])
+        add("effective", *key, np.exp(values[column]), np.exp(resampled[:, column]))
+        add(
+            "entropy_as_printed",
+            *key,
+            -values[column] / statistics.capsules,
+            -resampled[:, column] / statistics.capsules,
+        )
+    values, resampled = _weighted_means(statistics.diversity, statistics.positions, samples, seed)
     for column in range(iterations):
-        add("diversity", column + 1, 0, values[column], drawn[:, column])
-        add("diversity_as_printed", column + 1, 0, 1 - values[column], 1 - drawn[:, column])
-    values, drawn = _resampled(spreads.dead, np.ones(sentences), samples, seed)
+        add("diversity", column + 1, 0, values[column], resampled[:, column])
+        add("diversity_as_printed", column + 1, 0, 1 - values[column], 1 - resampled[:, column])
+    values, resampled = _weighted_means(statistics.dead, np.ones(sentences), samples, seed)
     for column in range(iterations):
-        add("dead", column + 1, 0, values[column], drawn[:, column])
-    if not np.isnan(spreads.activations).any():
-        values, drawn = _resampled(spreads.activations, spreads.positions, samples, seed)
+        add("dead", column + 1, 0, values[column], resampled[:, column])
+    if not np.isnan(statistics.activations).any():
+        values, resampled = _weighted_means(statistics.activations, statistics.positions, samples, seed)
         for column, name in enumerate(("activation_low", "activation_high")):
-            add(name, iterations, 0, values[column], drawn[:, column])
+            add(name, iterations, 0, values[column], resampled[:, column])
     return pd.DataFrame(rows)
 
 
-def differences(first: Spread, second: Spread, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
+def differences(
+    first: RoutingStatistics, second: RoutingStatistics, samples: int = 1000, seed: int = DEFAULT_SEED
+) -> pd.DataFrame:
     """First minus second at the last iteration, paired over the same sentences: measure, delta, low, high (95 %).
 
     Measures: entropy (nats), diversity, dead. Raises ValueError if the sentences differ.
     """
     if not np.array_equal(first.positions, second.positions):
-        raise ValueError("the two were not measured on the same sentences; measure both on the same")
+        raise ValueError("the two were measured on different sentences; measure both on the same")
     rows = []
     for measure, weights in (("entropy", first.positions), ("diversity", first.positions), ("dead", None)):
-        ours, theirs = (
-            getattr(routed, measure)[:, -1].reshape(len(routed.positions), -1) for routed in (first, second)
+        first_mean, second_mean = (
+            getattr(statistics, measure)[:, -1].reshape(len(statistics.positions), -1).mean(-1, keepdims=True)
+            for statistics in (first, second)
         )
-        deltas = ours.mean(-1, keepdims=True) - theirs.mean(-1, keepdims=True)
+        deltas = first_mean - second_mean
         sentence_weights = np.ones(len(deltas)) if weights is None else weights
-        values, drawn = _resampled(deltas, sentence_weights, samples, seed)
-        low, high = percentile_interval(drawn[:, 0])
+        values, resampled = _weighted_means(deltas, sentence_weights, samples, seed)
+        low, high = percentile_interval(resampled[:, 0])
         rows.append({"measure": measure, "delta": values[0], "low": low, "high": high})
     return pd.DataFrame(rows)
 
 
-def shuffled(generator: np.random.Generator, *arrays: np.ndarray) -> list[np.ndarray]:
+def shuffle_positions(generator: np.random.Generator, *arrays: np.ndarray) -> list[np.ndarray]:
     """Arrays [P, L, ...] with the positions of each input permuted independently (permutation control).
 
-    All arrays of an input are permuted alike, so each layer keeps its votes for all outputs and what they have in
-    common; only the correspondence between layers at the same position is destroyed. `exchanged` is a weaker control,
-    under which every output keeps the same set of votes.
+    All arrays of an input are permuted alike, so each layer keeps its votes for all outputs; only the correspondence
+    between layers at the same position is destroyed. `shuffle_inputs` is a weaker control, under which every output
+    keeps its set of votes.
     """
     positions, inputs = arrays[0].shape[:2]
     orders = np.stack([generator.permutation(positions) for _ in range(inputs)], axis=1)  # [P, L]
     return [array[orders, np.arange(inputs)] for array in arrays]
 
 
-def exchanged(generator: np.random.Generator, votes: np.ndarray) -> np.ndarray:
+def shuffle_inputs(generator: np.random.Generator, votes: np.ndarray) -> np.ndarray:
     """Votes [P, L, N, D] with the inputs of a position permuted independently for each output (permutation control).
 
     Each output keeps its set of votes, but they no longer come from the same inputs as those of other outputs.
@@ -200,7 +208,7 @@ def exchanged(generator: np.random.Generator, votes: np.ndarray) -> np.ndarray:
     return np.take_along_axis(votes, generator.permuted(inputs, axis=1)[..., None], axis=1)
 
 
-def _resampled(values: np.ndarray, weights: np.ndarray, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _weighted_means(values: np.ndarray, weights: np.ndarray, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Weighted means of values [S, k] over sentences, and over resampled sentences: [k], [samples, k]."""
     weighted = values * weights[:, None]
     sums = resampled_sums(np.column_stack([weights, weighted]), samples, seed)
@@ -212,6 +220,6 @@ def _plogp(assignments: np.ndarray) -> np.ndarray:
     return values * np.log(values, out=np.zeros_like(values), where=values > 0)
 
 
-def _positions(values: np.ndarray) -> np.ndarray:
+def _mean_by_iteration(values: np.ndarray) -> np.ndarray:
     """The mean over all axes but the first."""
     return values.reshape(len(values), -1).mean(1)

@@ -36,12 +36,12 @@ def test_moved_is_further_than_three_places_from_every_counterpart():
 
 
 def test_the_rules_by_hand():
-    np.testing.assert_allclose(truth.by_position(2, 4)[0], [0.25, 0, -0.25, -0.5])
-    assert (truth.by_position(3, 3) > 0).tolist() == np.tri(3, k=-1, dtype=bool).tolist()  # i / I < t / T
+    np.testing.assert_allclose(truth.position_scores(2, 4)[0], [0.25, 0, -0.25, -0.5])
+    assert (truth.position_scores(3, 3) > 0).tolist() == np.tri(3, k=-1, dtype=bool).tolist()  # i / I < t / T
     attention = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
-    np.testing.assert_allclose(truth.cumulated(attention), [[0, 0], [0.9, 0.1], [1.1, 0.9]])
+    np.testing.assert_allclose(truth.cumulative_attention(attention), [[0, 0], [0.9, 0.1], [1.1, 0.9]])
     layers = np.stack([attention, attention[::-1]])
-    np.testing.assert_allclose(truth.cumulated(layers)[1], truth.cumulated(attention[::-1]))
+    np.testing.assert_allclose(truth.cumulative_attention(layers)[1], truth.cumulative_attention(attention[::-1]))
 
 
 def by_pairs(scores, positive, weights):
@@ -114,7 +114,7 @@ def test_resampling_weighs_whole_sentences(corpus):
         picked = generator.integers(40, size=40)
         rows = np.concatenate([np.flatnonzero(table.sentence == sentence) for sentence in picked])
         wanted = truth.area_under_curve(scores["poor"][rows], table.past.to_numpy()[rows])
-        assert found.drawn["poor", "all"][number] == pytest.approx(wanted)
+        assert found.resampled["poor", "all"][number] == pytest.approx(wanted)
 
 
 def test_words_that_never_move_have_no_area(corpus):

@@ -56,7 +56,7 @@ def _assignments(seed: int, positions: int, inputs: int = 3, outputs: int = 5) -
 def test_many_sentences_are_measured_as_if_their_positions_were_one_sentence():
     sentences = [_assignments(number, positions) for number, positions in enumerate((4, 1, 7))]
     whole = np.concatenate(sentences, axis=1)
-    found = routing.pooled(routing.spread(one) for one in sentences)
+    found = routing.concatenate(routing.sentence_statistics(one) for one in sentences)
     table = routing.measures(found, samples=50)
     for measure in ("entropy", "diversity", "effective_capsules", "entropy_as_printed"):
         rows = table[(table.measure == measure.removesuffix("_capsules")) & (table.layer == 0)]
@@ -69,13 +69,13 @@ def test_many_sentences_are_measured_as_if_their_positions_were_one_sentence():
 
 
 def test_equation_18_as_printed_is_the_mean_cosine():
-    table = routing.measures(routing.spread(HAND), samples=50).set_index("measure").value
+    table = routing.measures(routing.sentence_statistics(HAND), samples=50).set_index("measure").value
     assert table["diversity_as_printed"] == pytest.approx(np.mean([4 / 5, 3 / np.sqrt(10), 3 / np.sqrt(10)]))
 
 
 def test_intervals_are_those_of_a_bootstrap_over_sentences():
     sentences = [_assignments(number, 2 + number % 5) for number in range(40)]
-    table = routing.measures(routing.pooled(routing.spread(one) for one in sentences), samples=2000)
+    table = routing.measures(routing.concatenate(routing.sentence_statistics(one) for one in sentences), samples=2000)
     first = table[(table.measure == "entropy") & (table.layer == 0) & (table.iteration == 1)].iloc[0]
     sums = np.array([routing.entropy(one)[0] * one.shape[1] for one in sentences])
     positions = np.array([one.shape[1] for one in sentences])
@@ -93,13 +93,15 @@ def test_differences_are_paired_over_sentences():
         for of, kept in ((first, outputs), (second, 2 * outputs)):
             of.append(np.zeros((1, positions, 3, 16)))
             of[-1][..., :kept] = 1 / kept
-    found = routing.differences(*(routing.pooled(map(routing.spread, of)) for of in (second, first)), samples=50)
+    found = routing.differences(
+        *(routing.concatenate(map(routing.sentence_statistics, of)) for of in (second, first)), samples=50
+    )
     row = found.set_index("measure").loc["entropy"]
     assert (row.delta, row.low, row.high) == pytest.approx((np.log(2),) * 3)
     whole = [routing.diversity(np.concatenate(of, axis=1))[0] for of in (second, first)]
     assert found.set_index("measure").loc["diversity", "delta"] == pytest.approx(whole[0] - whole[1])
-    with pytest.raises(ValueError, match="not measured on the same sentences"):
-        routing.differences(routing.spread(first[1]), routing.spread(first[0]))
+    with pytest.raises(ValueError, match="measured on different sentences"):
+        routing.differences(routing.sentence_statistics(first[1]), routing.sentence_statistics(first[0]))
 
 
 def test_every_sentence_counts_alike_in_the_share_of_dead_outputs():
@@ -107,14 +109,16 @@ def test_every_sentence_counts_alike_in_the_share_of_dead_outputs():
     a half; the interval is of resampled sentences, so it goes from none to a half in steps of an eighth."""
     long, short = np.zeros((1, 9, 3, 4)), np.full((1, 1, 3, 4), 1 / 4)
     long[..., :2] = 1 / 2
-    spreads = [routing.spread(one) for one in (long, short, short, short)]
-    table = routing.measures(routing.pooled(spreads), samples=500)
+    spreads = [routing.sentence_statistics(one) for one in (long, short, short, short)]
+    table = routing.measures(routing.concatenate(spreads), samples=500)
     row = table[table.measure == "dead"].iloc[0]
     assert row.value == pytest.approx(1 / 8)
     assert row.low == 0
     assert row.high in (pytest.approx(3 / 8), pytest.approx(1 / 4), pytest.approx(1 / 2))
-    none = routing.pooled([routing.spread(np.full_like(one, 1 / 4)) for one in (long, short, short, short)])
-    found = routing.differences(routing.pooled(spreads), none, samples=500).set_index("measure").loc["dead"]
+    none = routing.concatenate(
+        [routing.sentence_statistics(np.full_like(one, 1 / 4)) for one in (long, short, short, short)]
+    )
+    found = routing.differences(routing.concatenate(spreads), none, samples=500).set_index("measure").loc["dead"]
     assert found.delta == pytest.approx(1 / 8)
     assert found.high == row.high
 
@@ -122,12 +126,14 @@ def test_every_sentence_counts_alike_in_the_share_of_dead_outputs():
 def test_entropy_and_diversity_count_every_position_alike():
     """Of one sentence of nine positions and one of a single one, nine tenths of the mean are the first's."""
     first, second = _assignments(1, 9), _assignments(2, 1)
-    found = routing.measures(routing.pooled([routing.spread(first), routing.spread(second)]), samples=50)
+    found = routing.measures(
+        routing.concatenate([routing.sentence_statistics(first), routing.sentence_statistics(second)]), samples=50
+    )
     for measure, of in (("entropy", routing.entropy), ("diversity", routing.diversity)):
         rows = found[(found.measure == measure) & (found.layer == 0)]
         np.testing.assert_allclose(rows.value, 0.9 * of(first) + 0.1 * of(second), rtol=1e-12)
     others = _assignments(3, 9), _assignments(4, 1)
-    spreads = [routing.pooled(map(routing.spread, pair)) for pair in ((first, second), others)]
+    spreads = [routing.concatenate(map(routing.sentence_statistics, pair)) for pair in ((first, second), others)]
     deltas = routing.differences(*spreads, samples=50).set_index("measure").delta
     for measure, of in (("entropy", routing.entropy), ("diversity", routing.diversity)):
         long, short = (of(one)[-1] - of(other)[-1] for one, other in zip((first, second), others, strict=True))
@@ -136,26 +142,30 @@ def test_entropy_and_diversity_count_every_position_alike():
 
 def test_activations_are_the_mean_lowest_and_highest_of_a_position():
     active = np.array([[0.1, 0.5, 0.2, 0.9, 0.4], [0.3, 0.3, 0.3, 0.7, 0.3]])
-    table = routing.measures(routing.spread(_assignments(1, 2), active), samples=50).set_index("measure")
+    table = routing.measures(routing.sentence_statistics(_assignments(1, 2), active), samples=50).set_index("measure")
     assert table.loc["activation_low", "value"] == pytest.approx(0.2)
     assert table.loc["activation_high", "value"] == pytest.approx(0.8)
     assert table.loc["activation_low", "iteration"] == 2
-    one = routing.spread(_assignments(1, 1), np.array([[0.4, 0.9]]))
-    both = routing.measures(routing.pooled([routing.spread(_assignments(1, 2), active), one]), samples=50)
+    one = routing.sentence_statistics(_assignments(1, 1), np.array([[0.4, 0.9]]))
+    both = routing.measures(
+        routing.concatenate([routing.sentence_statistics(_assignments(1, 2), active), one]), samples=50
+    )
     assert both.set_index("measure").loc["activation_low", "value"] == pytest.approx((0.1 + 0.3 + 0.4) / 3)
-    assert "activation_low" not in set(routing.measures(routing.spread(_assignments(1, 2)), samples=50).measure)
+    assert "activation_low" not in set(
+        routing.measures(routing.sentence_statistics(_assignments(1, 2)), samples=50).measure
+    )
 
 
 def test_a_sentence_without_positions_is_refused():
     with pytest.raises(ValueError, match="at least one position"):
-        routing.spread(_assignments(1, 0))
+        routing.sentence_statistics(_assignments(1, 0))
     with pytest.raises(ValueError, match="no sentence"):
-        routing.pooled([])
+        routing.concatenate([])
 
 
 def test_exchanged_votes_stay_those_of_their_output_and_position():
     votes = np.random.default_rng(3).normal(size=(6, 4, 5, 2))
-    found = routing.exchanged(np.random.default_rng(1), votes)
+    found = routing.shuffle_inputs(np.random.default_rng(1), votes)
     orders = set()
     for place, output in itertools.product(range(6), range(5)):
         was, now = (side[place, :, output].tolist() for side in (votes, found))
@@ -167,7 +177,7 @@ def test_exchanged_votes_stay_those_of_their_output_and_position():
 def test_votes_dealt_anew_stay_their_layers_own_whole_and_together():
     draw = np.random.default_rng(3)
     votes, active = draw.normal(size=(30, 4, 2, 3)), draw.uniform(size=(30, 4))
-    dealt, moved = routing.shuffled(np.random.default_rng(1), votes, active)
+    dealt, moved = routing.shuffle_positions(np.random.default_rng(1), votes, active)
     for layer in range(4):
         before = {(active[p, layer], *votes[p, layer].ravel()) for p in range(30)}
         assert {(moved[p, layer], *dealt[p, layer].ravel()) for p in range(30)} == before

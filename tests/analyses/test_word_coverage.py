@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analyses.buckets import from_edges, paired_differences
-from analyses.word_coverage import Forms, counted, shares
+from analyses.word_coverage import Forms, sentence_coverage, shares
 from core_models.text.controlled import generate
 
 SOURCE, REFERENCE = (
@@ -27,7 +27,7 @@ def forms():
 
 def became(hypothesis, forms, source=SOURCE, reference=REFERENCE, links=LINKS):
     words = hypothesis.split()
-    found = counted(source, reference, links, words, forms)
+    found = sentence_coverage(source, reference, links, words, forms)
     said = [source[i] for i in sorted(found.left_out)], [words[j] for j in sorted(found.repeated)]
     return *said, [words[j] for j in sorted(found.foreign)]
 
@@ -62,7 +62,7 @@ def test_a_word_without_link_is_none_too_many_and_another_of_its_kind_may_stand_
 
 def test_shares_are_percent_of_the_words_that_have_a_counterpart(forms):
     lines = ["der alte Hund schläft im Haus", "der Hund Hund schläft im Haus"]
-    found = shares([counted(SOURCE, REFERENCE, LINKS, line.split(), forms) for line in lines])
+    found = shares([sentence_coverage(SOURCE, REFERENCE, LINKS, line.split(), forms) for line in lines])
     assert found["left out"].values.tolist() == [[0, 7], [1, 7]]
     assert found["repeated"].values.tolist() == [[0, 7], [1, 7]]
     assert found["left out"].total == pytest.approx(100 / 14)
@@ -92,14 +92,14 @@ def whole(corpus):
 
 def test_a_reference_leaves_out_nothing_and_repeats_nothing(corpus, learned):
     for source, target, links in whole(corpus):
-        found = counted(source, target, links, target, learned)
+        found = sentence_coverage(source, target, links, target, learned)
         assert not found.left_out | found.repeated | found.foreign
-        assert found.wanted == len({i for i, _ in links})
+        assert found.linked == len({i for i, _ in links})
 
 
 def test_another_right_translation_hardly_differs(corpus, learned):
     found = [
-        counted(source, target, links, other.split(), learned)
+        sentence_coverage(source, target, links, other.split(), learned)
         for (source, target, links), other in zip(whole(corpus), corpus.second_targets, strict=True)
     ]
     assert [second == first for second, first in zip(corpus.second_targets, corpus.test.targets, strict=True)].count(0)
@@ -114,16 +114,16 @@ def test_what_is_taken_out_or_doubled_is_found(corpus, learned):
         once = [
             (i, j) for i, j in links if i in alone and target.count(target[j]) == 1
             and [k for k, _ in links if k == i] == [i] and [k for _, k in links if k == j] == [j]
-            and not any(target[j] in learned.of[word] for k, word in enumerate(source) if k != i)
-            and sum(word in learned.of[source[i]] for word in target) == 1
+            and not any(target[j] in learned.translations[word] for k, word in enumerate(source) if k != i)
+            and sum(word in learned.translations[source[i]] for word in target) == 1
         ]  # fmt: skip
         if not once:
             continue
         i, j = once[drawn.integers(len(once))]
         tried += 1
-        without = counted(source, target, links, target[:j] + target[j + 1 :], learned)
+        without = sentence_coverage(source, target, links, target[:j] + target[j + 1 :], learned)
         assert (without.left_out, without.repeated) == ({i}, frozenset())
-        doubled = counted(source, target, links, [*target[: j + 1], *target[j:]], learned)
+        doubled = sentence_coverage(source, target, links, [*target[: j + 1], *target[j:]], learned)
         assert not doubled.left_out
         assert [doubled and (target[: j + 1] + target[j:])[k] for k in doubled.repeated] == [target[j]]
     assert tried > 50

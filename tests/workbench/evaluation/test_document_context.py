@@ -120,7 +120,7 @@ def test_routing_of_layers(run_of, side):
     targets = targets_of(run, "test", "own", None)
     tokens = [detail["tokens"] for detail in translations.details]
     traces = translator.trace(test_set.sources, tokens, [name], contexts=contexts, context_outputs=outputs)
-    wanted = routing.pooled(routing.spread(traces[row][name].values) for row in targets.pieces)
+    wanted = routing.concatenate(routing.sentence_statistics(traces[row][name].values) for row in targets.pieces)
     np.testing.assert_allclose(routing.measured(run, side, targets).entropy, wanted.entropy, atol=1e-5)
 
 

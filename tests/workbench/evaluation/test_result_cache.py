@@ -9,9 +9,9 @@ import pytest
 from analyses.context_routing import ContextSpread
 from analyses.npz_cache import read_arrays, write_arrays
 from analyses.reranking import Lists
-from analyses.routing import Spread
+from analyses.routing import RoutingStatistics
 from analyses.scores import extract, preset
-from analyses.word_coverage import Counted
+from analyses.word_coverage import SentenceCoverage
 from tests.workbench.papers.written_runs import written_run
 from workbench.evaluation import bleu_cache
 from workbench.evaluation.adequacy import ADEQUACY, Adequacy, Measured
@@ -45,7 +45,7 @@ SENTENCE = past_future.Sentence(
 )  # fmt: skip
 # Of every kind the cache, and a result.
 KINDS = {
-    "layer routing": (layer_routing.CACHE, Spread(
+    "layer routing": (layer_routing.CACHE, RoutingStatistics(
         np.array([3, 2]), _numbers(2, 3, 4), _numbers(2, 3), _numbers(2, 3), _numbers(2, 2), _numbers(3, 8))),
     "context routing": (measure_routing.CACHE, ContextSpread(
         np.array([3, 2]), _numbers(2, 3, 4), _numbers(2, 3, 2, 3))),
@@ -55,7 +55,7 @@ KINDS = {
         {"past.norm": _numbers(2), "system.log_prob": _numbers(2)}]),
     "reranking": (reranking.CACHE, _lists()),
     "probe": (PROBE, [_numbers(2, 3), _numbers(4, 1)]),
-    "counterparts": (COUNTERPARTS, [Counted(3, frozenset({0}), frozenset(), frozenset({1, 2}))]),
+    "counterparts": (COUNTERPARTS, [SentenceCoverage(3, frozenset({0}), frozenset(), frozenset({1, 2}))]),
     "alignment error": (ALIGNMENT_ERROR, AlignmentError(aer=0.2, sentences=9, layer="mean", head="1", links="truth")),
     "adequacy": (ADEQUACY, Adequacy(aligner="0b", measures=[Measured(measure="CDR", score=0.5, low=0.4, high=1, n=9)])),
     "bleu": (bleu_cache.SCORES, 27.5),

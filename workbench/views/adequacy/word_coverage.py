@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.buckets import Buckets
-    from analyses.word_coverage import Counted, Forms, ShareStatistics
+    from analyses.word_coverage import Forms, SentenceCoverage, ShareStatistics
 
 WHOLE = "all lengths"
 _DIFFERENCES = ["delta", "delta_low", "delta_high", "p_value"]
@@ -46,20 +46,20 @@ def forms_of(sources: Sequence[str], targets: Sequence[str], gold: Sequence[Trut
     return forms
 
 
-def by_sentence(run: Run, test: str) -> list[Counted]:
+def by_sentence(run: Run, test: str) -> list[SentenceCoverage]:
     """Counts for every sentence of a run's translation; raises RunError if the test set has no truth."""
     return COUNTERPARTS.cached(run, of_translations(run, test), lambda: _count_sentences(run, test), test)
 
 
-def _count_sentences(run: Run, test: str) -> list[Counted]:
-    from analyses.word_coverage import counted
+def _count_sentences(run: Run, test: str) -> list[SentenceCoverage]:
+    from analyses.word_coverage import sentence_coverage
 
     translations, gold = run.translations(test), truths(run, test)
     sources, targets = translations.test_set.sources, translations.test_set.references or []
     forms = forms_of(sources, targets, gold)
     sentences = zip(sources, targets, gold, translations.hypotheses, strict=True)
     return [
-        counted(source.split(), reference.split(), truth.links, written.split(), forms)
+        sentence_coverage(source.split(), reference.split(), truth.links, written.split(), forms)
         for source, reference, truth, written in sentences
     ]
 
@@ -67,20 +67,20 @@ def _count_sentences(run: Run, test: str) -> list[Counted]:
 _PLACES = ("left_out", "repeated", "foreign")
 
 
-def _dump(sentences: Sequence[Counted]) -> dict[str, Any]:
+def _dump(sentences: Sequence[SentenceCoverage]) -> dict[str, Any]:
     return {
         "sentences": [
-            {"wanted": sentence.wanted, **{name: sorted(getattr(sentence, name)) for name in _PLACES}}
+            {"wanted": sentence.linked, **{name: sorted(getattr(sentence, name)) for name in _PLACES}}
             for sentence in sentences
         ]
     }
 
 
-def _parse(content: Mapping[str, Any]) -> list[Counted]:
-    from analyses.word_coverage import Counted
+def _parse(content: Mapping[str, Any]) -> list[SentenceCoverage]:
+    from analyses.word_coverage import SentenceCoverage
 
     return [
-        Counted(int(record["wanted"]), *(frozenset(map(int, record[name])) for name in _PLACES))
+        SentenceCoverage(int(record["wanted"]), *(frozenset(map(int, record[name])) for name in _PLACES))
         for record in content["sentences"]
     ]
 

@@ -22,7 +22,7 @@ from workbench.views.layer_routing.figures import SIDE, Side, layer_names, print
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analyses.routing import Spread
+    from analyses.routing import RoutingStatistics
     from workbench.plotting.grammar import Figure
 
 _EXPLAINED = {
@@ -80,7 +80,7 @@ def _sentences_text(request: Request, side: str, targets: Targets) -> str:
     return f"{len(targets)} sentence{'s' if len(targets) > 1 else ''} of {request.test}{translations}"
 
 
-def _ceilings(spreads: list[Spread]) -> list[float]:
+def _ceilings(spreads: list[RoutingStatistics]) -> list[float]:
     return sorted({math.log(spread.capsules) for spread in spreads})
 
 
@@ -99,7 +99,7 @@ def _chosen_layers(table: pd.DataFrame, options: RoutingCorpusOptions) -> pd.Dat
     return table[options.layers | (table["layer"] == "")]
 
 
-def _corpus(request: Request, options: RoutingCorpusOptions) -> tuple[pd.DataFrame, list[Spread], str]:
+def _corpus(request: Request, options: RoutingCorpusOptions) -> tuple[pd.DataFrame, list[RoutingStatistics], str]:
     """Table of measures, the spreads it comes from, and a description of values without intervals."""
     import pandas as pd
 
@@ -121,7 +121,7 @@ def _layers(table: pd.DataFrame, run: Run) -> pd.Series:
     return table["layer"].map(lambda layer: names[layer])
 
 
-def _run_summary(table: pd.DataFrame, spread: Spread) -> str:
+def _run_summary(table: pd.DataFrame, spread: RoutingStatistics) -> str:
     dead = round(float(spread.dead_throughout[-1]) * spread.capsules)
     summary = f"{dead} of {spread.capsules} capsules dead throughout"
     last_values = table.set_index("measure")["value"]
@@ -193,7 +193,7 @@ def _routing_learned(request: Request, options: RoutedOptions) -> Figure:
     return replace(figure, name="routing-learned", title="Routing: what is learned")
 
 
-def _difference_text(trained: Spread, control: Spread) -> str:
+def _difference_text(trained: RoutingStatistics, control: RoutingStatistics) -> str:
     """Differences of entropy and diversity between trained run and control at the last iteration."""
     from analyses.routing import differences
 
@@ -205,7 +205,7 @@ def _difference_text(trained: Spread, control: Spread) -> str:
     return ", ".join(texts).replace("-", "−")
 
 
-def _health(request: Request, options: RoutingHealthOptions) -> tuple[pd.DataFrame, list[Spread], str]:
+def _health(request: Request, options: RoutingHealthOptions) -> tuple[pd.DataFrame, list[RoutingStatistics], str]:
     """Measures of the last iteration at each checkpoint, the runs' initial spreads, and a description.
 
     Columns: series, step, measure, value, low, high.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.npz_cache import checked_numbers
-from analyses.routing import Spread, exchanged, pooled, shuffled, spread
+from analyses.routing import RoutingStatistics, concatenate, sentence_statistics, shuffle_inputs, shuffle_positions
 from core_models.training.progress import is_step
 from workbench.evaluation.forced_decoding import Opened, Targets, force, opened, stamp
 from workbench.evaluation.result_cache import ResultCache
@@ -41,7 +41,9 @@ _SEED = 1  # of shuffled and exchanged votes
 _AXES = {"positions": "S", "entropy": "SIL", "diversity": "SI", "dead": "SI", "activations": "SE", "received": "IN"}
 _UNDEFINED = ("diversity", "activations")  # NaN for a single capsule, and where capsules have no activation
 CACHE = ResultCache(
-    "scores/routing-{}.npz", dump=asdict, parse=lambda arrays: Spread(**checked_numbers(arrays, _AXES, _UNDEFINED))
+    "scores/routing-{}.npz",
+    dump=asdict,
+    parse=lambda arrays: RoutingStatistics(**checked_numbers(arrays, _AXES, _UNDEFINED)),
 )
 
 
@@ -65,7 +67,7 @@ def routing_mechanism(run: Run, side: str) -> str:
     raise RunError(f"{run.name} routes no layers of its {side}; choose a run of dynamic-routing or em-routing")
 
 
-def measured(run: Run, side: str, targets: Targets, state: str = "trained") -> Spread:
+def measured(run: Run, side: str, targets: Targets, state: str = "trained") -> RoutingStatistics:
     """Measure the routing of the sentences by a run in one of `STATES`; cached in the run's folder.
 
     The trained state comes from the stored trace if that has all sentences. Raises RunError, and the errors of loading.
@@ -74,10 +76,10 @@ def measured(run: Run, side: str, targets: Targets, state: str = "trained") -> S
         raise RunError(f"state {state!r}: choose {', '.join(STATES)}")
     mechanism = routing_mechanism(run, side)
 
-    def measure() -> Spread:
+    def measure() -> RoutingStatistics:
         if state == "trained" and (store := _stored(run, mechanism, side, targets)) is not None:
-            return pooled(_from_store(store, mechanism, side, targets))
-        return pooled(_live(run, mechanism, side, targets, state))
+            return concatenate(_from_store(store, mechanism, side, targets))
+        return concatenate(_live(run, mechanism, side, targets, state))
 
     return CACHE.cached(run, {**targets.inputs(run), "side": side, "state": state}, measure)
 
@@ -93,7 +95,7 @@ def checkpoints(run: Run, most: int) -> list[Run]:
     return [replace(run, name=f"{base_name}@{step}", step=str(step)) for step in steps]
 
 
-def _live(run: Run, mechanism: str, side: str, targets: Targets, state: str) -> Iterator[Spread]:
+def _live(run: Run, mechanism: str, side: str, targets: Targets, state: str) -> Iterator[RoutingStatistics]:
     from core_models.training.initial_weights import untrained
 
     model = Opened(untrained(run.folder), Lock()) if state == "initial" else opened(run.reference, stamp(run))
@@ -108,9 +110,11 @@ def _live(run: Run, mechanism: str, side: str, targets: Targets, state: str) -> 
         yield from _routed_on_control_votes(model.translator, mechanism, side, batch, generator, state)
 
 
-def _spread(trace: Trace, mechanism: str, side: str) -> Spread:
+def _spread(trace: Trace, mechanism: str, side: str) -> RoutingStatistics:
     active = trace.get(f"{mechanism}.{side}.activations")
-    return spread(trace[f"{mechanism}.{side}.assignments"].values, None if active is None else active.values)
+    return sentence_statistics(
+        trace[f"{mechanism}.{side}.assignments"].values, None if active is None else active.values
+    )
 
 
 def _routed_on_control_votes(
@@ -120,19 +124,19 @@ def _routed_on_control_votes(
     traces: Sequence[Trace],
     generator: np.random.Generator,
     state: str,
-) -> Iterator[Spread]:
+) -> Iterator[RoutingStatistics]:
     """Route the sentences again with votes shuffled over all their positions, or exchanged between layers."""
     arrays_of_votes = [trace[f"{mechanism}.{side}.votes"].values for trace in traces]
     arrays = [np.concatenate(arrays_of_votes)]
     if f"{mechanism}.{side}.inputs_active" in traces[0]:
         arrays.append(np.concatenate([trace[f"{mechanism}.{side}.inputs_active"].values for trace in traces]))
-    votes, *active = shuffled(generator, *arrays) if state == "shuffled" else arrays
-    votes = exchanged(generator, votes) if state == "exchanged" else votes
+    votes, *active = shuffle_positions(generator, *arrays) if state == "shuffled" else arrays
+    votes = shuffle_inputs(generator, votes) if state == "exchanged" else votes
     assignments, activations = route(translator, mechanism, side, votes, *active)
     ends = np.cumsum([len(votes) for votes in arrays_of_votes])[:-1]
     parts = np.split(assignments, ends, axis=1)
     outputs = [None] * len(parts) if activations is None else np.split(activations, ends)
-    return (spread(part, active) for part, active in zip(parts, outputs, strict=True))
+    return (sentence_statistics(part, active) for part, active in zip(parts, outputs, strict=True))
 
 
 def route(
@@ -158,7 +162,7 @@ def _stored(run: Run, mechanism: str, side: str, targets: Targets) -> TraceStore
     return stored_traces(run, targets.test, [f"{mechanism}.{side}.assignments"], targets.pieces)
 
 
-def _from_store(store: TraceStore, mechanism: str, side: str, targets: Targets) -> Iterator[Spread]:
+def _from_store(store: TraceStore, mechanism: str, side: str, targets: Targets) -> Iterator[RoutingStatistics]:
     names = [
         name for name in (f"{mechanism}.{side}.assignments", f"{mechanism}.{side}.activations") if name in store.names
     ]

@@ -168,10 +168,10 @@ def _run_scores(forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarr
 
 def _attention_scores(options: TruthOptions, forced: _Forced, names: Mapping[str, str]) -> dict[str, np.ndarray]:
     """Scores of the rule "cumulated attention", for every run without groups."""
-    from analyses.past_future_gold import cumulated
+    from analyses.past_future_gold import cumulative_attention
 
     def attention(run: Run) -> np.ndarray:
-        return forced.at_cells(lambda row: cumulated(_layer(options.layer, run, forced.sentences[run][row])))
+        return forced.at_cells(lambda row: cumulative_attention(_layer(options.layer, run, forced.sentences[run][row])))
 
     return {f"{ATTENTION}{names[run.name]}": attention(run) for run in forced.plain}
 
@@ -191,9 +191,9 @@ def _probe_scores(
 
 def _by_position(forced: _Forced) -> np.ndarray:
     """Scores of the rule "relative positions"."""
-    from analyses.past_future_gold import by_position
+    from analyses.past_future_gold import position_scores
 
-    return forced.at_cells(lambda row: by_position(forced.known[row].target_words, forced.known[row].source_words))
+    return forced.at_cells(lambda row: position_scores(forced.known[row].target_words, forced.known[row].source_words))
 
 
 def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFrame]:

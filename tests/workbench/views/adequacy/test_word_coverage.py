@@ -46,14 +46,14 @@ def test_what_was_counted_is_kept_until_other_translations_come(runs):
     lines = shorter.translations("test").hypotheses
     other = _with(shorter, ["", *lines[1:]])
     again = by_sentence(other, "test")
-    assert len(again[0].left_out) == again[0].wanted
+    assert len(again[0].left_out) == again[0].linked
     assert again[1:] == found[1:]
 
 
 def test_table_figure_and_command_say_what_was_counted(runs):
     right, shorter = runs
     lost = sum(len(one.left_out) for one in by_sentence(shorter, "test"))
-    wanted = sum(one.wanted for one in by_sentence(right, "test"))
+    wanted = sum(one.linked for one in by_sentence(right, "test"))
     assert lost
     table = exact_table(runs, "test", right.name).set_index(["measure", "system", "bucket"]).sort_index()
     row = table.loc[("left out", shorter.name, WHOLE)]

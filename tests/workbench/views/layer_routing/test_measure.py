@@ -143,7 +143,7 @@ def test_layers_that_agree_at_every_position_no_longer_do_when_their_votes_are_d
     votes, active = np.repeat(said, 3, axis=1), np.full((60, 3), 0.5, dtype=np.float32)
     agreeing, _ = routing.route(translator, "em_routing", "encoder", votes, active)
     dealt, _ = routing.route(
-        translator, "em_routing", "encoder", *measure.shuffled(np.random.default_rng(2), votes, active)
+        translator, "em_routing", "encoder", *measure.shuffle_positions(np.random.default_rng(2), votes, active)
     )
     np.testing.assert_allclose(measure.diversity(agreeing), 0, atol=1e-5)
     assert measure.diversity(dealt)[-1] > 0.2
@@ -154,7 +154,7 @@ def test_a_layer_that_speaks_otherwise_than_the_others_no_longer_does_when_votes
     votes[:, 0] *= 0.1  # it says little, to all capsules
     translator, active = core_models.load(run.reference), np.full((60, 3), 0.5, dtype=np.float32)
     apart = []
-    for one in (votes, measure.exchanged(np.random.default_rng(2), votes)):
+    for one in (votes, measure.shuffle_inputs(np.random.default_rng(2), votes)):
         assignments, _ = routing.route(translator, "em_routing", "encoder", one, active)
         apart.append(np.ptp([measure.entropy(assignments[:, :, [layer]])[-1] for layer in range(3)]))
     assert apart[1] < 0.5 * apart[0]
