@@ -221,7 +221,7 @@ def _check(
 
 def _check_test_name(name: str) -> None:
     if not _TEST_NAME.fullmatch(name):
-        raise TextError(f"test set {name!r}: the name becomes a file name; use letters, digits and . _ + -.")
+        raise TextError(f"test set {name!r}: the name is used as a file name; use letters, digits and . _ + -.")
 
 
 def _foreign(folder: Path) -> str | None:

@@ -118,7 +118,7 @@ TEXTS = {
     "a test set with a path for a name": (
         {},
         ("--test", "../x=dev.en,dev.de"),
-        "test set '../x': the name becomes a file",
+        "test set '../x': the name is used as a file",
     ),
     "a folder of somebody's own": (
         {"mine/train/precious": b"text"},

@@ -75,12 +75,12 @@ def app_command(
     if demo and not list_runs(root):
         with bar("demo") as show:
             build(root, say=say, show=show)
-    os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), queue.AT_ONCE: str(at_once)}
+    os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), queue.PARALLEL_JOBS: str(at_once)}
     os.environ["WORKBENCH_READ_ONLY"] = "1" if read_only else ""
     from workbench.app import server  # takes Streamlit
 
     local_server = server.server(host, port, allow or (), login)
-    queue.go_on(root)
+    queue.start_waiting(root)
     server.serve(app_file(), local_server, _has_display(), login)
 
 

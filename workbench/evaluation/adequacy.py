@@ -1,7 +1,7 @@
 """Adequacy of runs by one frozen aligner: measures by sentence and test set, and the reward in training.
 
 The aligner is trained on the training text of the first run that has some, else on the test set and its references,
-and kept beside the runs; the file of another aligner can be given instead. Never imports torch.
+and stored next to the runs; the file of another aligner can be given instead. Never imports torch.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from analyses.aligner import Aligner
     from core_models.training.reinforce import Reward
 
-FOLDER = "aligners"  # beside the runs
-TOWARDS = ("first", "union")  # of several references: the first alone, or what any of them covers
-MOST_SENTENCES = 50_000  # of a training text: the first ones
+FOLDER = "aligners"  # next to the runs
+TOWARDS = ("first", "union")  # of several references: only the first counts, or what any of them covers
+MAX_SENTENCES = 50_000  # of a training text: the first ones
 
 
-class Measured(BaseModel):
-    """One measure of a run's translations, with its 95 % bootstrap interval, of n sentences."""
+class MeasureScore(BaseModel):
+    """One measure of a run's translations over n sentences, with its 95 % bootstrap interval."""
 
     measure: str
     score: FiniteFloat
@@ -46,7 +46,7 @@ class Adequacy(BaseModel):
 
     aligner: str
     towards: str = TOWARDS[0]
-    measures: list[Measured]
+    measures: list[MeasureScore]
 
 
 ADEQUACY = ResultCache("adequacy/{}.json", Adequacy.model_dump, Adequacy.model_validate)
@@ -62,7 +62,7 @@ class _Text:
 
 
 def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -> tuple[Aligner, str]:
-    """The frozen aligner for runs and a sentence on its origin; trained and saved if there is none yet."""
+    """The frozen aligner for runs, trained and saved if there is none yet, and a text on its origin."""
     from analyses import aligner
 
     if file is not None:
@@ -102,10 +102,10 @@ def _training_text(runs: Sequence[Run], test: str) -> _Text:
             return _prepared_text(run)
     from analyses.text_checks import digest
 
-    opened = {run.name: run.translations(test) for run in runs}
-    towards = references(opened)
-    sources = next(iter(opened.values())).test_set.sources * len(towards)
-    targets = [line for lines in towards for line in lines]
+    translations_of = {run.name: run.translations(test) for run in runs}
+    reference_lists = references(translations_of)
+    sources = next(iter(translations_of.values())).test_set.sources * len(reference_lists)
+    targets = [line for lines in reference_lists for line in lines]
     return _Text(
         digest(sources, targets), f"trained on {len(targets)} references of the test set", lambda: (sources, targets)
     )
@@ -114,7 +114,7 @@ def _training_text(runs: Sequence[Run], test: str) -> _Text:
 def _prepared_text(run: Run) -> _Text:
     prepared = prepared_of(run)
     text = prepared.split("train")
-    rows = range(min(len(text), MOST_SENTENCES))
+    rows = range(min(len(text), MAX_SENTENCES))
 
     def read() -> tuple[list[str], list[str]]:
         return [text.source_text(row) for row in rows], [text.target_text(row) for row in rows]
@@ -129,22 +129,22 @@ def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner, towards: str =
 
     if towards not in TOWARDS:
         raise RunError(f"towards {towards!r}: choose {' or '.join(TOWARDS)}")
-    opened = {run.name: run.translations(test) for run in runs}
-    chosen = references(opened)[: 1 if towards == "first" else None]
-    reference = [list(map(words, lines)) for lines in chosen]
-    source = list(map(words, next(iter(opened.values())).test_set.sources))
-    reference_alignments = [aligner.align_all(source, lines) for lines in reference]
+    translations_of = {run.name: run.translations(test) for run in runs}
+    reference_lists = references(translations_of)[: 1 if towards == "first" else None]
+    reference_words = [list(map(words, lines)) for lines in reference_lists]
+    source = list(map(words, next(iter(translations_of.values())).test_set.sources))
+    reference_alignments = [aligner.align_all(source, lines) for lines in reference_words]
     tables = {}
-    for name, translations in opened.items():
-        written = list(map(words, translations.hypotheses))
+    for name, translations in translations_of.items():
+        hypotheses = list(map(words, translations.hypotheses))
         tables[name] = adequacy.by_sentence(
-            reference_alignments, aligner.align_all(source, written), source, reference, written
+            reference_alignments, aligner.align_all(source, hypotheses), source, reference_words, hypotheses
         )
     return tables
 
 
-def covered_by(count: int, towards: str = TOWARDS[0]) -> str:
-    """Words for messages that say which of `count` references cover source words, given one of TOWARDS."""
+def reference_text(count: int, towards: str = TOWARDS[0]) -> str:
+    """Which of `count` references cover source words, as a noun phrase for messages; towards: one of TOWARDS."""
     if count < 2:
         return "the reference"
     return f"the first of {count} references" if towards == "first" else f"any of the {count} references"
@@ -158,18 +158,18 @@ def reward(aligner: Aligner) -> Reward:
     from analyses.adequacy import coverage, covered_share
     from analyses.aligner import words
 
-    @lru_cache(MOST_SENTENCES)
+    @lru_cache(MAX_SENTENCES)
     def covered(source: str, target: str) -> frozenset[int]:
         return frozenset(coverage(aligner.align(words(source), words(target))))
 
-    def of_sentences(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    def rewards(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
         lines = zip(sources, hypotheses, references, strict=True)
         return [
             covered_share(covered(source, reference), covered(source, hypothesis))
             for source, hypothesis, reference in lines
         ]
 
-    return of_sentences
+    return rewards
 
 
 def adequacy_table(
@@ -199,14 +199,14 @@ def sentences_table(runs: Sequence[Run], test: str, aligner: Aligner, towards: s
     """
     import pandas as pd
 
-    opened = {run.name: run.translations(test) for run in runs}
+    translations_of = {run.name: run.translations(test) for run in runs}
     tables = []
     for name, counts in by_sentence(runs, test, aligner, towards).items():
         counts = counts.assign(
             sentence=range(len(counts)),
             system=name,
-            source=opened[name].test_set.sources,
-            translation=opened[name].hypotheses,
+            source=translations_of[name].test_set.sources,
+            translation=translations_of[name].hypotheses,
         )
         tables.append(counts[(counts["missed"] > 0) | (counts["repeated"] > 0)])
     table = pd.concat(tables, ignore_index=True)

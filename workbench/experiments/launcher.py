@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import submitit
 
 POLL_SECONDS = 2.0
-ASK_AGAIN_SECONDS = 15.0
+INTERRUPT_SECONDS = 15.0
 REQUEUES = 100  # times that a job out of time is queued again: weeks of training in jobs of hours
-Show = Callable[[int, int, str], None]  # (done, total, what runs)
+ShowProgress = Callable[[int, int, str], None]  # (done, total, running cells)
 
 
 def run_in_processes(
@@ -39,11 +39,11 @@ def run_in_processes(
     files: Path | None,
     devices: Sequence[str],
     say: Say,
-    show: Show,
+    show: ShowProgress,
     minutes: float | None = None,
     only: Sequence[str] = (),
 ) -> None:
-    """Run a grid in one process for each device named (cpu may be named several times), until all of it is done.
+    """Run a grid in one process for each device named (cpu may be named several times), until the whole grid is done.
 
     The output of workers goes to ROOT/NAME/worker-N.log. An interrupt (Ctrl-C, SIGTERM) stops all of them, and every
     cell stays resumable. Raises RunError if workers failed.
@@ -51,46 +51,48 @@ def run_in_processes(
     experiment = read_experiment(file)
     environments = [worker_environment(device, len(devices)) for device in devices]
     check_systems(experiment)
-    chosen = cells(experiment, root, only)
+    grid_cells = cells(experiment, root, only)
     prepare_data(experiment, root, files, say)
     command = safe_path.module("workbench.cli", "experiment", "run", str(file), "--runs", str(root))
     command += [part for name in only for part in ("--only", name)]
     command += [] if minutes is None else ["--max-minutes", str(minutes)]
     logs = [root / experiment.name / f"worker-{number}.log" for number in range(1, len(devices) + 1)]
     workers: list[subprocess.Popen[bytes]] = []
-    with _noted_interrupts() as interrupts:
+    with _received_interrupts() as interrupts:
         try:
             for device, environment, log in zip(devices, environments, logs, strict=True):
                 workers.append(_start([*command, "--device", device.partition(":")[0]], environment, log))
-            shown = time.monotonic()
+            last_shown = time.monotonic()
             while not interrupts and any(worker.poll() is None for worker in workers):
                 time.sleep(0.1)
-                if time.monotonic() - shown > POLL_SECONDS:
-                    with suppress(OSError):  # a state that goes while we read it: look again
-                        _show_all(chosen, show)
-                    shown = time.monotonic()
+                if time.monotonic() - last_shown > POLL_SECONDS:
+                    with suppress(OSError):  # a state may vanish while it is read: try again next time
+                        _show_all(grid_cells, show)
+                    last_shown = time.monotonic()
         finally:
             _stop(workers)
     if interrupts:
         raise KeyboardInterrupt
-    for cell in chosen:
+    for cell in grid_cells:
         say(f"{cell.folder}: {cell.state_text()}")
     failed = [log for worker, log in zip(workers, logs, strict=True) if worker.returncode]
     if failed:
-        raise RunError(f"{len(failed)} of {len(workers)} processes failed; {failed[0]} ends: {_reason(failed[0])}")
+        raise RunError(
+            f"{len(failed)} of {len(workers)} processes failed; {failed[0]} ends: {_last_message(failed[0])}"
+        )
 
 
 @contextmanager
-def _noted_interrupts() -> Iterator[list[int]]:
-    """The numbers of signals that asked for an end meanwhile; interrupts that are ignored (nohup) stay so.
+def _received_interrupts() -> Iterator[list[int]]:
+    """Collect the numbers of SIGINT and SIGTERM signals received meanwhile; ignored interrupts (nohup) stay ignored.
 
-    An exception in their place is lost where Python cannot raise it, as in the destructor of a lock.
+    An exception instead would be lost where Python cannot raise it, as in the destructor of a lock.
     """
-    noted: list[int] = []
+    received: list[int] = []
     numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
-    handlers = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in numbers}
+    handlers = {number: signal.signal(number, lambda number, _: received.append(number)) for number in numbers}
     try:
-        yield noted
+        yield received
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -109,14 +111,16 @@ def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) ->
         )
 
 
-def _show_all(chosen: Sequence[Cell], show: Show) -> None:
+def _show_all(grid_cells: Sequence[Cell], show: ShowProgress) -> None:
     """Show the progress in updates if their total is known, else in cells."""
-    done = [cell.state == "done" for cell in chosen]
-    steps = [cell.steps() for cell in chosen]
-    running = ", ".join(f"{cell.name} {step}" for cell, (step, _) in zip(chosen, steps, strict=True) if cell.locked())
+    done = [cell.state == "done" for cell in grid_cells]
+    steps = [cell.steps() for cell in grid_cells]
+    running = ", ".join(
+        f"{cell.name} {step}" for cell, (step, _) in zip(grid_cells, steps, strict=True) if cell.locked()
+    )
     totals = [total for _, total in steps if total is not None]
-    if len(totals) < len(chosen):
-        show(sum(done), len(chosen), running)
+    if len(totals) < len(grid_cells):
+        show(sum(done), len(grid_cells), running)
     else:
         progress = zip(done, steps, totals, strict=True)
         show(sum(total if is_done else step for is_done, (step, _), total in progress), sum(totals), running)
@@ -125,7 +129,7 @@ def _show_all(chosen: Sequence[Cell], show: Show) -> None:
 def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
     """The environment of a worker: its share of the processors on a CPU, only its own device on CUDA.
 
-    Threads of several workers that wait for each other are slower than one thread.
+    More threads than processors make the workers slower than one thread each.
     """
     kind, _, index = device.partition(":")
     if kind == "cpu":
@@ -135,7 +139,7 @@ def worker_environment(device: str, workers: int = 1) -> dict[str, str]:
         raise RunError(f"device {device!r}: name cpu, cuda or cuda:N")
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     if visible and int(index or 0) >= len(visible):
-        raise RunError(f"device {device}: CUDA_VISIBLE_DEVICES shows {len(visible)} devices, cuda:0 the first of them")
+        raise RunError(f"device {device}: CUDA_VISIBLE_DEVICES lists {len(visible)} devices, numbered from cuda:0")
     return safe_path.environment(CUDA_VISIBLE_DEVICES=visible[int(index or 0)] if visible else index or "0")
 
 
@@ -144,20 +148,20 @@ def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
 
     A worker that goes on is interrupted again: Python cannot raise an interrupt everywhere, e.g. in a destructor.
     """
-    deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     while running := [worker for worker in workers if worker.poll() is None]:
         for worker in running:
-            worker.send_signal(signal.SIGTERM if deaf else signal.SIGINT)
-        until = time.monotonic() + ASK_AGAIN_SECONDS
-        while time.monotonic() < until and any(worker.poll() is None for worker in running):
+            worker.send_signal(signal.SIGTERM if ignored else signal.SIGINT)
+        deadline = time.monotonic() + INTERRUPT_SECONDS
+        while time.monotonic() < deadline and any(worker.poll() is None for worker in running):
             time.sleep(0.05)
 
 
-def _reason(log: Path) -> str:
+def _last_message(log: Path) -> str:
     """The last message of the command line in a log, or its last line."""
     text = log.read_text(encoding="utf-8", errors="replace").strip()
-    before, _, sentence = text.rpartition("workbench: ")
-    return sentence if before or sentence != text else text.rpartition("\n")[2] or "(nothing)"
+    _, separator, message = text.rpartition("workbench: ")
+    return message if separator else text.rpartition("\n")[2] or "(nothing)"
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ def submit(
         raise RunError("--launcher submitit needs the extra: pip install 'nmt-workbench[cluster]'") from None
     experiment = read_experiment(file)
     check_systems(experiment)
-    waiting = [cell for cell in cells(experiment, root, only) if cell.state != "done"]
+    unfinished = [cell for cell in cells(experiment, root, only) if cell.state != "done"]
     prepare_data(experiment, root, files, say)
     try:
         executor = submitit.AutoExecutor(
@@ -214,9 +218,9 @@ def submit(
         )
         executor.update_parameters(**parameters)
     except (RuntimeError, NameError, TypeError, ValueError) as error:
-        raise RunError(f"submitit refuses: {error}") from None
+        raise RunError(f"submitit rejects the settings: {error}") from None
     jobs = []
-    for cell in waiting:
+    for cell in unfinished:
         executor.update_parameters(name=f"{experiment.name}.{cell.name}")
         jobs.append(executor.submit(CellJob(file.resolve(), root.resolve(), cell.name, device, minutes)))
         say(f"{cell.folder}: job {jobs[-1].job_id}, log {jobs[-1].paths.stdout}")

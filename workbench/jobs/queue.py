@@ -33,7 +33,7 @@ from workbench.jobs import allowed_commands, processes, renamed_commands, safe_p
 from workbench.jobs.processes import Shell
 from workbench.store import read_only
 
-AT_ONCE = "WORKBENCH_JOBS"  # environment variable: number of jobs that run at the same time
+PARALLEL_JOBS = "WORKBENCH_JOBS"  # environment variable: number of jobs that run at the same time
 WAITING, RUNNING, ENDING, DONE = "waiting", "running", "ending", "done"
 FAILED, CANCELLED, LOST = "failed", "cancelled", "lost"
 AT_WORK = (RUNNING, ENDING)
@@ -44,8 +44,8 @@ _TAIL_BYTES = 1 << 14
 _BAR = re.compile(r" (\d+)/(\d+)(?= |$)", re.MULTILINE)  # what `workbench.cli.shared.bar` prints
 _INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 _REFUSED = 2  # the exit code of a refused command
-_LAST_SECOND = 253402300799.0  # of the year 9999, the last that system calendars support
-_LARGEST_NUMBER = 2**31 - 1  # of a process id
+_MAX_TIME = 253402300799.0  # of the year 9999, the last that system calendars support
+_MAX_PROCESS = 2**31 - 1  # of a process id
 
 
 class JobError(ValueError):
@@ -60,18 +60,18 @@ class _Record(BaseModel):
     root: str
     title: str
     arguments: tuple[str, ...]
-    process: int = Field(ge=0, le=_LARGEST_NUMBER)
-    started: float = Field(ge=0, le=_LAST_SECOND)
+    process: int = Field(ge=0, le=_MAX_PROCESS)
+    started: float = Field(ge=0, le=_MAX_TIME)
     birth: str
-    asked: float = Field(ge=0, le=_LAST_SECOND)
+    asked: float = Field(ge=0, le=_MAX_TIME)
 
 
 @dataclass(frozen=True)
 class Job:
     """One requested command: `workbench ARGUMENTS` on the runs folder `root`.
 
-    While it waits, its `process` is 0 and `started` is the time of the request. `birth` distinguishes its process from
-    a later one of the same number.
+    asked: time of the request. While it waits, `process` is 0 and `started` the time of the request. `birth`
+    distinguishes its process from a later one of the same number.
     """
 
     folder: Path
@@ -107,8 +107,8 @@ class Job:
     @property
     def progress(self) -> float | None:
         """The progress of its newest progress bar from 0 to 1; None without a bar."""
-        counted = [(int(done), int(total)) for done, total in _BAR.findall(self.log)]
-        shares = [done / total for done, total in counted if 0 < total >= done]
+        bars = [(int(done), int(total)) for done, total in _BAR.findall(self.log)]
+        shares = [done / total for done, total in bars if 0 < total >= done]
         return shares[-1] if shares else None
 
     @property
@@ -124,17 +124,17 @@ class Job:
         """One of waiting, running, ending (cancelled, still alive), done, failed, cancelled, lost (gone, no result)."""
         code, cancelled = self.exit_code, (self.folder / "cancelled").is_file()
         if code is None and not self.process:
-            now = self.now
-            return now.state if now.process else CANCELLED if cancelled else WAITING
+            current = self.current
+            return current.state if current.process else CANCELLED if cancelled else WAITING
         if code is None:
-            alive = self._shell.alive  # before the result is read: a process that ends has written it
+            alive = self._shell.alive  # checked before the result is read: a process writes it before it ends
             code = self.exit_code
             if code is None:
                 return (ENDING if cancelled else RUNNING) if alive else (CANCELLED if cancelled else LOST)
         return DONE if code == 0 else CANCELLED if cancelled else FAILED
 
     @property
-    def now(self) -> Job:
+    def current(self) -> Job:
         """The job read again from its folder: a waiting job may have started since."""
         return _read(self.folder, self.root) or self
 
@@ -143,9 +143,9 @@ class Job:
         return Shell(self.process, self.birth, str(self.folder))
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """Its position in the queue, from 1; 0 if it does not wait."""
-        queue = [other.folder for other in waiting(self.root)]
+        queue = [job.folder for job in waiting(self.root)]
         return queue.index(self.folder) + 1 if self.folder in queue else 0
 
     @property
@@ -163,12 +163,12 @@ class Job:
         A second call ends them at once.
         """
         read_only.check()
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):  # a full disk must not keep a process alive
-                held.enter_context(_lock_of(self.root))
-            job = self.now
+                stack.enter_context(_lock_of(self.root))
+            job = self.current
             state = job.state
-            if state not in ACTIVE:  # another process may have the number by now
+            if state not in ACTIVE:  # its process number may belong to another process by now
                 return
             with contextlib.suppress(OSError):
                 (job.folder / "cancelled").touch()
@@ -181,9 +181,9 @@ def title_of(arguments: Sequence[str]) -> str:
     return " ".join(Path(word).name if os.sep in word else word for word in arguments)
 
 
-def at_once() -> int:
+def parallel_jobs() -> int:
     """The number of jobs that run at the same time, from the environment; default 1."""
-    setting = os.environ.get(AT_ONCE, "")
+    setting = os.environ.get(PARALLEL_JOBS, "")
     return max(1, int(setting)) if setting.isdecimal() else 1
 
 
@@ -197,8 +197,8 @@ def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
     arguments = tuple(arguments)
     if not allowed_commands.may_start(arguments, root):
         raise JobError(
-            f"{shlex.join(['workbench', *arguments])}: a page starts certain commands alone, on runs of {root}; start "
-            "this one on a command line"
+            f"{shlex.join(['workbench', *arguments])}: pages may start only certain commands, on runs of {root}; "
+            "start this one on a command line"
         )
     try:
         queue = state_folder.make(queue_of(root))
@@ -207,18 +207,18 @@ def start(root: Path, arguments: Sequence[str], title: str = "") -> Job:
             if newest is not None and newest.state in ACTIVE:
                 return newest
             job = _enqueue(queue, root, arguments, title or title_of(arguments))
-            _begin_next(root)
-            return job.now
+            _start_next(root)
+            return job.current
     except OSError as error:
         problem = f"{error.filename}: {(error.strerror or str(error)).lower()}" if error.filename else str(error)
         raise JobError(
-            f"{problem}; no job can be started. Jobs are kept in a folder of yours: make it writable, or name another "
-            f"one in {state_folder.HOME}"
+            f"{problem}; no job can be started. Jobs are stored in your own folder: make it writable, or "
+            f"name another one in {state_folder.HOME}"
         ) from error
 
 
-def again(job: Job) -> Job:
-    """Start the command of a job once more."""
+def restart(job: Job) -> Job:
+    """Add the command of a job to the queue again."""
     arguments, _ = renamed_commands.current(job.arguments)
     return start(job.root, arguments, job.title)
 
@@ -228,11 +228,11 @@ def waiting(root: Path) -> list[Job]:
     return [job for job in reversed(list_jobs(root)) if not job.process and job.state == WAITING]
 
 
-def go_on(root: Path) -> None:
-    """Start the jobs whose turn has come, which a killed job or a shutdown left waiting."""
+def start_waiting(root: Path) -> None:
+    """Start the waiting jobs whose turn has come; a killed job or a shutdown starts no next job."""
     if not read_only.active() and waiting(root):
         with contextlib.suppress(OSError), _lock_of(root):
-            _begin_next(root)
+            _start_next(root)
 
 
 def queue_of(root: Path) -> Path:
@@ -252,28 +252,28 @@ def _enqueue(queue: Path, root: Path, arguments: tuple[str, ...], title: str) ->
     return job
 
 
-def _begin_next(root: Path) -> None:
+def _start_next(root: Path) -> None:
     at_work = sum(job.state in AT_WORK for job in list_jobs(root))
-    for job in waiting(root)[: max(0, at_once() - at_work)]:
-        _begin(job)
+    for job in waiting(root)[: max(0, parallel_jobs() - at_work)]:
+        _start_process(job)
 
 
-def _begin(job: Job) -> None:
+def _start_process(job: Job) -> None:
     if not allowed_commands.may_start(job.arguments, job.root):
-        write_atomic(job.folder / "log.txt", f"workbench: {job.command} is not one that a page may start\n")
+        write_atomic(job.folder / "log.txt", f"workbench: {job.command} may not be started by a page\n")
         write_atomic(job.folder / "exit", f"{_REFUSED}\n")
         return
     part, result = (shlex.quote(str(job.folder / name)) for name in ("exit.part", "exit"))
     command = shlex.join(safe_path.module("workbench.cli", *job.arguments))
-    hand_on = shlex.join(safe_path.module("workbench.jobs.queue", str(job.root), job.folder.name))
+    finish_turn = shlex.join(safe_path.module("workbench.jobs.queue", str(job.root), job.folder.name))
     # The trap lets the shell outlive a cancelled command, to write its result and to start the next job.
-    script = f"trap : TERM; {command} < /dev/null; echo $? > {part}; mv {part} {result}; {hand_on} &"
+    script = f"trap : TERM; {command} < /dev/null; echo $? > {part}; mv {part} {result}; {finish_turn} &"
     environment = safe_path.environment(**allocator_settings(), PYTHONUNBUFFERED="1")
     with processes.begun(script, job.folder / "log.txt", environment, str(job.folder)) as shell:
         _write(replace(job, process=shell.number, started=time.time(), birth=shell.birth))
 
 
-def _pass_turn(root: Path, name: str) -> None:
+def _finish_turn(root: Path, name: str) -> None:
     """Start the next job, as the last action of a job.
 
     Not if the job was interrupted without being cancelled: then the machine shuts down, and the app starts the waiting
@@ -281,15 +281,15 @@ def _pass_turn(root: Path, name: str) -> None:
     """
     job = _read(queue_of(root) / name, root)
     if job is None or job.exit_code not in _INTERRUPTED or job.state == CANCELLED:
-        go_on(root)
+        start_waiting(root)
 
 
 def _new_folder(queue: Path, name: str) -> Path:
-    began, number = time.strftime("%Y%m%d-%H%M%S"), 1
-    folder = queue / f"{began}-{name}"
+    timestamp, number = time.strftime("%Y%m%d-%H%M%S"), 1
+    folder = queue / f"{timestamp}-{name}"
     while folder.exists():
         number += 1
-        folder = queue / f"{began}-{name}-{number}"
+        folder = queue / f"{timestamp}-{name}-{number}"
     folder.mkdir()
     return folder
 
@@ -338,4 +338,4 @@ if __name__ == "__main__":
     # A shell makes its background processes ignore interrupts, which their children would inherit.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-    _pass_turn(Path(sys.argv[1]), sys.argv[2])
+    _finish_turn(Path(sys.argv[1]), sys.argv[2])

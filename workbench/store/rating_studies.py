@@ -2,8 +2,8 @@
 
     RUNS/.ratings/NAME/{study.json, RATER.csv}
 
-The study keeps the texts, so that it still has what was rated after a run translates again. A rater's file names
-letters only; study.json says which system a letter stands for. Identical outputs share one letter.
+The study stores the rated texts, so that they stay the same when a run translates again. A rater's file names letters
+only; study.json says which system a letter stands for. Identical outputs share one letter.
 Knows files; `views.human_evaluation.tables` makes the tables of results and for export.
 """
 
@@ -33,7 +33,7 @@ from workbench.store.runs import Run, RunError
 
 FOLDER, STUDY = ".ratings", "study.json"
 _NAME = re.compile(r"\w[\w+-]*")
-_KEPT = ("sentence", "letter", "quality", "over", "under")
+_COLUMNS = ("sentence", "letter", "quality", "over", "under")
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,17 @@ class Study:
         for item in self.items:
             if item.sentence == sentence:
                 return item
-        raise RunError(f"{self.name}: sentence {sentence} is none of the {len(self.items)} that are rated")
+        raise RunError(f"{self.name}: sentence {sentence} is not among the {len(self.items)} of this study")
 
-    def shown(self, rater: str, item: Item) -> dict[str, str]:
+    def translations_by_letter(self, rater: str, item: Item) -> dict[str, str]:
         """The translations of a sentence as the rater sees them: letter -> translation."""
         groups = self.letters[rater][str(item.sentence)]
         return {
             letter: item.translations[group[0]] for letter, group in zip(string.ascii_uppercase, groups, strict=False)
         }
 
-    def under_letter(self, rater: str, sentence: int, letter: str) -> list[str]:
-        """The systems whose translation stood under a letter."""
+    def systems_of_letter(self, rater: str, sentence: int, letter: str) -> list[str]:
+        """The systems whose translation has this letter for the rater."""
         groups = self.letters.get(rater, {}).get(str(sentence), [])
         index = string.ascii_uppercase.find(letter) if len(letter) == 1 else -1
         if not 0 <= index < len(groups):
@@ -122,28 +122,27 @@ def create(
     check_name("the study", name)
     if len(runs) > len(string.ascii_uppercase) or not runs:
         raise RunError(f"a study compares 1 to {len(string.ascii_uppercase)} runs, not {len(runs)}")
-    opened = {system_name(root, run): run.translations(test) for run in runs}
-    first = next(iter(opened.values())).test_set
-    for system, translations in opened.items():
-        if translations.test_set.sources != first.sources:
+    translations_of = {system_name(root, run): run.translations(test) for run in runs}
+    test_set = next(iter(translations_of.values())).test_set
+    for system, translations in translations_of.items():
+        if translations.test_set.sources != test_set.sources:
             raise RunError(f"{system} was tested on another version of {test}; translate it again")
-    ratable = [
-        n for n, source in enumerate(first.sources) if source.split()
-    ]  # an empty source has no word to be marked
+    # An empty source has no words to mark.
+    ratable = [n for n, source in enumerate(test_set.sources) if source.split()]
     if not 0 < sentences <= len(ratable):
         raise RunError(f"{test} has {len(ratable)} sentences; draw 1 to {len(ratable)}, not {sentences}")
-    drawn = np.random.default_rng(seed).choice(ratable, sentences, replace=False)
-    references: Sequence[str | None] = first.references or [None] * len(first.sources)
+    selected = np.random.default_rng(seed).choice(ratable, sentences, replace=False)
+    references: Sequence[str | None] = test_set.references or [None] * len(test_set.sources)
     items = tuple(
         Item(
             n,
-            first.sources[n],
+            test_set.sources[n],
             references[n],
-            {system: translations.hypotheses[n] for system, translations in opened.items()},
+            {system: translations.hypotheses[n] for system, translations in translations_of.items()},
         )
-        for n in map(int, drawn)
+        for n in map(int, selected)
     )
-    study = Study(root / FOLDER / name, test, seed, show_reference, tuple(opened), items)
+    study = Study(root / FOLDER / name, test, seed, show_reference, tuple(translations_of), items)
     with _writing(study.folder):
         if (study.folder / STUDY).exists():
             raise RunError(f"there is a study {name!r} already; give this one another name")
@@ -163,40 +162,40 @@ def open_study(root: Path, name: str) -> Study:
         items = tuple(Item(**item) for item in record.pop("items"))
         return Study(folder, items=items, systems=tuple(record.pop("systems")), **record)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise RunError(f"{folder / STUDY}: no study can be read here ({type(error).__name__}: {error})") from None
+        raise RunError(f"{folder / STUDY}: not a readable study ({type(error).__name__}: {error})") from None
 
 
 def find_study(runs: Sequence[Run], name: str) -> tuple[Path, Study]:
-    """The runs folder of some runs (the one above them or the next), and its study of this name."""
-    above = Path(os.path.abspath(runs[0].folder)).parent
-    for root in (above, above.parent):
+    """The runs folder of some runs (their parent folder or the one above), and its study of this name."""
+    parent = Path(os.path.abspath(runs[0].folder)).parent
+    for root in (parent, parent.parent):
         if (root / FOLDER / name / STUDY).is_file():
             return root, open_study(root, name)
-    raise RunError(f"there is no study {name!r} beside {runs[0].name}; begin one: workbench rating new {name}")
+    raise RunError(f"there is no study {name!r} next to {runs[0].name}; begin one: workbench rating new {name}")
 
 
 def enter(study: Study, rater: str) -> Study:
-    """The study with a rater in it; a new rater's letters are drawn from the study's seed and the rater's name."""
+    """Add a rater to the study; the letters depend only on the study's seed and the rater's name."""
     check_name("the rater", rater)
     if rater in study.letters:
         return study
     with _writing(study.folder):
         current = open_study(study.folder.parent.parent, study.name)
         if rater not in current.letters:
-            current = lettered(current, rater)
+            current = with_letters(current, rater)
             _write_study(current)
     return current
 
 
-def lettered(study: Study, rater: str) -> Study:
-    """The study with a rater's letters added; nothing is written."""
+def with_letters(study: Study, rater: str) -> Study:
+    """The study with the letters of a rater; nothing is written."""
     if rater in study.letters:
         return study
-    letters = {str(item.sentence): _shuffled(item, f"{study.seed}/{rater}") for item in study.items}
+    letters = {str(item.sentence): _shuffled_groups(item, f"{study.seed}/{rater}") for item in study.items}
     return replace(study, letters={**study.letters, rater: letters})
 
 
-def _shuffled(item: Item, key: str) -> list[list[str]]:
+def _shuffled_groups(item: Item, key: str) -> list[list[str]]:
     """The systems of a sentence in the rater's order, those with the same output together."""
     order = sorted(item.translations)
     random.Random(f"{key}/{item.sentence}").shuffle(order)
@@ -211,7 +210,7 @@ def marks(study: Study, rater: str) -> dict[int, dict[str, Mark]]:
     path = study.folder / f"{rater}.csv"
     ratings: dict[int, dict[str, Mark]] = {}
     if path.is_file():
-        for row in read_table(path, path.name, _KEPT):
+        for row in read_table(path, path.name, _COLUMNS):
             item, mark = read_row(study, row, path)
             ratings.setdefault(item.sentence, {})[row["letter"]] = mark
     return ratings
@@ -224,16 +223,16 @@ def save(study: Study, rater: str, new_marks: Mapping[int, Mapping[str, Mark]]) 
         for sentence, by_letter in new_marks.items():
             all_marks[sentence] = {**all_marks.get(sentence, {}), **by_letter}
         rows = [
-            (sentence, letter, mark.quality, places(mark.over), places(mark.under))
+            (sentence, letter, mark.quality, positions_text(mark.over), positions_text(mark.under))
             for sentence, by_letter in sorted(all_marks.items())
             for letter, mark in sorted(by_letter.items())
         ]
-        write_atomic(study.folder / f"{rater}.csv", csv_text(pd.DataFrame(rows, columns=list(_KEPT))))
+        write_atomic(study.folder / f"{rater}.csv", csv_text(pd.DataFrame(rows, columns=list(_COLUMNS))))
 
 
-def is_rated(study: Study, rater: str, item: Item, given_marks: Mapping[int, Mapping[str, Mark]]) -> bool:
+def is_rated(study: Study, rater: str, item: Item, ratings: Mapping[int, Mapping[str, Mark]]) -> bool:
     """Return True if the rater has rated every translation of a sentence."""
-    return set(study.shown(rater, item)) <= set(given_marks.get(item.sentence, {}))
+    return set(study.translations_by_letter(rater, item)) <= set(ratings.get(item.sentence, {}))
 
 
 def read_row(study: Study, row: Mapping[str, str], where: object) -> tuple[Item, Mark]:
@@ -245,7 +244,7 @@ def read_row(study: Study, row: Mapping[str, str], where: object) -> tuple[Item,
     except RunError:
         raise
     except ValueError as error:
-        raise RunError(f"{where}: {error}; quality, sentence and places of words are whole numbers") from None
+        raise RunError(f"{where}: {error}; quality, sentence and word positions must be integers") from None
     check(item, mark, where)
     return item, mark
 
@@ -254,14 +253,14 @@ def check(item: Item, mark: Mark, where: object = "rating") -> None:
     """Raise RunError for an unknown quality, and for words that are not in the source."""
     if mark.quality not in QUALITIES:
         raise RunError(f"{where}: the quality {mark.quality} is none of {', '.join(map(str, QUALITIES))}")
-    outside = [word for word in (*mark.over, *mark.under) if not 0 <= word < len(item.words)]
-    if outside:
-        raise RunError(f"{where}: sentence {item.sentence} has words 0 to {len(item.words) - 1}, not {outside[0]}")
+    invalid = [word for word in (*mark.over, *mark.under) if not 0 <= word < len(item.words)]
+    if invalid:
+        raise RunError(f"{where}: sentence {item.sentence} has words 0 to {len(item.words) - 1}, not {invalid[0]}")
 
 
-def places(marked: Sequence[int]) -> str:
-    """Positions of words as they stand in a file: in order, separated by blanks."""
-    return " ".join(map(str, sorted(set(marked))))
+def positions_text(positions: Sequence[int]) -> str:
+    """Word positions as written to a file: sorted, separated by blanks."""
+    return " ".join(map(str, sorted(set(positions))))
 
 
 def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list[dict[str, str]]:
@@ -277,7 +276,7 @@ def read_table(file: Path | BinaryIO, name: str, columns: Sequence[str]) -> list
 
 
 def _write_study(study: Study) -> None:
-    record = {name.name: getattr(study, name.name) for name in fields(study) if name.name != "folder"}
+    record = {item.name: getattr(study, item.name) for item in fields(study) if item.name != "folder"}
     record["items"] = [asdict(item) for item in study.items]
     write_atomic(study.folder / STUDY, json.dumps(record, ensure_ascii=False, indent=1))
 
@@ -291,10 +290,10 @@ def _writing(folder: Path) -> Iterator[None]:
         with FileLock(folder / ".lock"):
             yield
     except OSError as error:
-        raise RunError(f"{folder}: ratings cannot be kept here ({error}); check its permissions") from None
+        raise RunError(f"{folder}: ratings cannot be stored here ({error}); check its permissions") from None
 
 
 def check_name(what: str, name: str) -> None:
     """Raise RunError for a name that is no valid file name on every system."""
     if not _NAME.fullmatch(name):
-        raise RunError(f"{what} {name!r} becomes a file's name: use letters, digits, + and - only")
+        raise RunError(f"{what} {name!r} is used as a file name: use letters, digits, + and - only")

@@ -138,7 +138,7 @@ def test_a_process_that_was_killed_leaves_what_is_refused_and_can_be_repeated(tm
         (lambda text: text[:90], r"data\.yaml: .*prepare the text again"),
         (lambda text: text.replace("format: 1", "format: 2"), "not a manifest of format 1; prepare the text again"),
         (lambda text: text.replace("joint: true", "joint: perhaps"), r"data\.yaml: vocabulary\.joint: .*boolean"),
-        (lambda text: text.replace("  dev:", "  ../dev:"), "test set '../dev': the name becomes a file name"),
+        (lambda text: text.replace("  dev:", "  ../dev:"), "test set '../dev': the name is used as a file name"),
     ],
 )
 def test_a_spoiled_manifest_is_refused(prepared, tmp_path, spoil, message):
@@ -172,7 +172,7 @@ def test_somebody_elses_folder_is_left_alone(tmp_path):
     ("arguments", "message"),
     [
         ({"tests": {"dev": TEST}}, "may not be called 'dev'"),
-        ({"tests": {"../x": TEST}}, "becomes a file name"),
+        ({"tests": {"../x": TEST}}, "is used as a file name"),
         ({"truths": {"other": "file"}}, "truths for other"),
         ({"dev": replace(DEV, targets=None)}, "dev: training and dev text need translations"),
         ({"dev": replace(DEV, documents=["a", "b"] * 10)}, "dev:3: document 'a' begins again"),

@@ -14,7 +14,7 @@ from analyses.scores import extract, preset
 from analyses.word_coverage import SentenceCoverage
 from tests.workbench.papers.written_runs import written_run
 from workbench.evaluation import bleu_cache
-from workbench.evaluation.adequacy import ADEQUACY, Adequacy, Measured
+from workbench.evaluation.adequacy import ADEQUACY, Adequacy, MeasureScore
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
 from workbench.evaluation.result_cache import of_forced_references, of_translations
 from workbench.store import read_only
@@ -57,7 +57,9 @@ KINDS = {
     "probe": (PROBE, [_numbers(2, 3), _numbers(4, 1)]),
     "counterparts": (COUNTERPARTS, [SentenceCoverage(3, frozenset({0}), frozenset(), frozenset({1, 2}))]),
     "alignment error": (ALIGNMENT_ERROR, AlignmentError(aer=0.2, sentences=9, layer="mean", head="1", links="truth")),
-    "adequacy": (ADEQUACY, Adequacy(aligner="0b", measures=[Measured(measure="CDR", score=0.5, low=0.4, high=1, n=9)])),
+    "adequacy": (
+        ADEQUACY, Adequacy(aligner="0b", measures=[MeasureScore(measure="CDR", score=0.5, low=0.4, high=1, n=9)])
+    ),
     "bleu": (bleu_cache.SCORES, 27.5),
 }  # fmt: skip
 MAY_BE_NAN = {"diversity", "activations", "far", "past_overlap", "future_overlap"}

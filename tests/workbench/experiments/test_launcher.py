@@ -126,7 +126,7 @@ def test_workers_share_the_processors_and_each_sees_only_its_own_gpu(monkeypatch
     assert worker_environment("cuda:3")["CUDA_VISIBLE_DEVICES"] == "3"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-7f")  # what a scheduler lent us
     assert [worker_environment(f"cuda:{index}")["CUDA_VISIBLE_DEVICES"] for index in (0, 1)] == ["4", "GPU-7f"]
-    with pytest.raises(RunError, match="shows 2 devices"):
+    with pytest.raises(RunError, match="lists 2 devices"):
         worker_environment("cuda:2")
     with pytest.raises(RunError, match="name cpu, cuda or cuda:N"):
         worker_environment("gpu:0")
@@ -152,5 +152,5 @@ def test_jobs_run_cells_and_one_that_is_cut_off_is_queued_again_and_goes_on(file
     assert _trained_steps(second) == list(range(1, last + 1))
     assert first.state == "missing"
     assert submit(file, root, None, print, {}, "local", only=["plain.seed-2"]) == [], "what is done is not submitted"
-    with pytest.raises(RunError, match=r"submitit refuses: .*pbs"):
+    with pytest.raises(RunError, match=r"submitit rejects the settings: .*pbs"):
         submit(file, root, None, print, {}, "pbs")

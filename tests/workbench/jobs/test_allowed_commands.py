@@ -89,7 +89,7 @@ def test_no_other_command_and_no_other_word_is_startable(root, line):
     (root / "circle").symlink_to(root / "circle")
     line = line.replace("ROOT", str(root))
     assert allowed_commands.read(line, root) == ()
-    with pytest.raises(jobs.JobError, match="a page starts certain commands alone"):
+    with pytest.raises(jobs.JobError, match="pages may start only certain commands"):
         jobs.start(root, line.split(" ")[1:])
     assert jobs.list_jobs(root) == []
 
@@ -110,7 +110,7 @@ def test_a_job_that_was_kept_under_an_old_name_begins_again_under_todays(root):
     folder = lay_down(root, "old", arguments=["contrast", "--controlled", "test", "--run", run])
     (old,) = jobs.list_jobs(root)
     assert (old.folder, old.arguments[0]) == (folder, "contrast")
-    again = jobs.again(old)
+    again = jobs.restart(old)
     assert again.arguments == ("contrastive-eval", "--controlled", "test", "--run", run)
     _until(lambda: again.state not in jobs.ACTIVE)
     assert "is now" not in again.log
@@ -137,7 +137,7 @@ def test_a_job_among_the_runs_is_not_read_at_all(root, tmp_path, process):
             (folder / "job.json").write_text(json.dumps(about))
         assert jobs.list_jobs(root) == []
         assert jobs.waiting(root) == []
-        jobs.go_on(root)
+        jobs.start_waiting(root)
         jobs.clear(root)
         assert (root / ".jobs" / "x" / "job.json").exists()
         assert shell.alive
@@ -158,14 +158,14 @@ def test_a_command_is_looked_at_again_where_it_begins(root, tmp_path):
     last_asked = json.loads((last.folder / "job.json").read_text()) | {"asked": first.asked + 9}
     (last.folder / "job.json").write_text(json.dumps(last_asked))
     let_go(root, "first")  # what ends begins the next
-    _until(lambda: all(job.state not in jobs.ACTIVE for job in jobs.list_jobs(root)) or jobs.go_on(root))
+    _until(lambda: all(job.state not in jobs.ACTIVE for job in jobs.list_jobs(root)) or jobs.start_waiting(root))
     states = {job.title: job.state for job in jobs.list_jobs(root)}
     assert states == {"resume first": "failed", **dict.fromkeys(waiting, "failed"), "demo --help": "done"}
     for job in jobs.list_jobs(root):
         if job.title in waiting:
-            assert "is not one that a page may start" in job.last_line
+            assert "may not be started by a page" in job.last_line
             with pytest.raises(jobs.JobError, match="on a command line"):
-                jobs.again(job)
+                jobs.restart(job)
     assert not (tmp_path / "ran").exists()
 
 

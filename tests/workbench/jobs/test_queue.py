@@ -65,7 +65,7 @@ def test_a_command_that_fails_is_failed_with_its_sentence_and_can_be_started_aga
     assert _ended(job) == "failed"
     assert (job.exit_code, job.title) == (2, "resume nowhere")
     assert "no run here: config.yaml is missing" in job.last_line
-    second = queue.again(job)
+    second = queue.restart(job)
     assert second.folder != job.folder
     assert (second.arguments, second.title) == (job.arguments, job.title)
     assert _ended(second) == "failed"

@@ -23,7 +23,7 @@ SECONDS = 120.0  # a busy machine starts Python slowly
 @pytest.fixture(autouse=True)
 def root(tmp_path, monkeypatch) -> Path:
     """A runs folder whose jobs run one at a time."""
-    monkeypatch.delenv(queue.AT_ONCE, raising=False)
+    monkeypatch.delenv(queue.PARALLEL_JOBS, raising=False)
     return prepare(tmp_path, monkeypatch)
 
 
@@ -60,12 +60,12 @@ def test_one_runs_at_a_time_in_the_order_asked_for_and_nobody_need_look(root):
     first = queue.start(root, held(root, "pipe"))
     others = [queue.start(root, [name, "--help"]) for name in ("demo", "trace")]
     assert [job.state for job in (first, *others)] == ["running", "waiting", "waiting"]
-    assert [job.place for job in (first, *others)] == [0, 1, 2]
+    assert [job.position for job in (first, *others)] == [0, 1, 2]
     assert queue.start(root, ["trace", "--help"]).folder == others[1].folder, "what waits is not asked for twice"
     assert [job.process for job in others] == [0, 0]
     let_go(root, "pipe")
     assert _ended(first, *others) == ["failed", "done", "done"]
-    second, third = (job.now for job in others)
+    second, third = (job.current for job in others)
     assert first.ended <= second.started <= second.ended <= third.started
     assert [job.folder for job in queue.list_jobs(root)] == [third.folder, second.folder, first.folder]
 
@@ -74,7 +74,7 @@ def test_a_job_that_waits_is_cancelled_without_having_run(root):
     first = queue.start(root, held(root, "pipe"))
     second, third = (queue.start(root, [name, "--help"]) for name in ("demo", "trace"))
     second.cancel()
-    assert (second.state, third.state, third.place) == ("cancelled", "waiting", 1)
+    assert (second.state, third.state, third.position) == ("cancelled", "waiting", 1)
     let_go(root, "pipe")
     assert _ended(first, second, third) == ["failed", "cancelled", "done"]
     assert not (second.folder / "log.txt").exists()
@@ -98,7 +98,7 @@ def test_a_cancelled_job_hands_its_turn_on(root):
 
 
 def test_as_many_run_at_once_as_the_environment_says(root, monkeypatch):
-    monkeypatch.setenv(queue.AT_ONCE, "2")
+    monkeypatch.setenv(queue.PARALLEL_JOBS, "2")
     three = [queue.start(root, held(root, name)) for name in ("one", "two", "three")]
     assert [job.state for job in three] == ["running", "running", "waiting"]
     let_go(root, "two")
@@ -114,7 +114,7 @@ def test_many_who_ask_and_look_at_the_same_moment_begin_one(root):
 
     def ask(arguments: tuple[str, ...]) -> queue.Job:
         asked = queue.start(root, arguments)
-        queue.go_on(root)
+        queue.start_waiting(root)
         return asked
 
     script = (
@@ -145,7 +145,7 @@ def test_where_a_machine_goes_down_the_queue_waits_for_the_app(root, monkeypatch
     assert second.state == "waiting"
 
     def ended(app, config):
-        raise SystemExit(queue.at_once())
+        raise SystemExit(queue.parallel_jobs())
 
     monkeypatch.setattr("streamlit.starlette.App.run", ended)
     told = CliRunner().invoke(cli.app, ["app", "--runs", str(root), "--jobs", "3"])
@@ -163,5 +163,5 @@ def test_what_cannot_be_kept_is_not_begun(root):
     _until(lambda: (second.folder / "log.txt").exists(), second)
     assert (second.state, second.log) == ("waiting", "")
     obstacle.rmdir()
-    queue.go_on(root)
+    queue.start_waiting(root)
     assert _ended(second) == ["done"]

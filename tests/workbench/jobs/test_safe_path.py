@@ -75,7 +75,7 @@ def test_a_job_and_what_it_hands_on_import_nothing_from_there(hostile, tmp_path,
     while {first.state, second.state} & {*queue.ACTIVE}:
         assert time.monotonic() < until, (first.log, second.log)
         time.sleep(0.05)
-    assert (first.exit_code, second.now.state) == (2, "done")
+    assert (first.exit_code, second.current.state) == (2, "done")
     assert _imported(hostile) == ""
 
 

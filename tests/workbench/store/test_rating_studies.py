@@ -45,7 +45,7 @@ def _rate(study: rating.Study, rater: str, sentences: int) -> rating.Study:
     """Rate the first sentences as one would: long outputs 5, others 2 with the last source word left out."""
     study = rating.enter(study, rater)
     for item in study.items[:sentences]:
-        found = study.shown(rater, item)
+        found = study.translations_by_letter(rater, item)
         said = {letter: Mark(5) if "end" in text else Mark(2, under=(4,)) for letter, text in found.items()}
         rating.save(study, rater, {item.sentence: said})
     return study
@@ -70,12 +70,12 @@ def test_letters_are_shuffled_by_rater_and_stay(study, root):
     firsts = {group[0] for rater in bob.letters.values() for groups in rater.values() for group in groups[:1]}
     assert firsts == {f"outside/{name}" for name in SYSTEMS}  # no letter belongs to a system
     for item in study.items:
-        shown = ann.shown("ann", item)
+        shown = ann.translations_by_letter("ann", item)
         assert len(set(shown.values())) == len(shown)  # the same output is rated once
         for letter, text in shown.items():
-            systems = ann.under_letter("ann", item.sentence, letter)
+            systems = ann.systems_of_letter("ann", item.sentence, letter)
             assert {SYSTEMS[Path(name).name][item.sentence] for name in systems} == {text}
-        assert sum(len(ann.under_letter("ann", item.sentence, letter)) for letter in shown) == 3
+        assert sum(len(ann.systems_of_letter("ann", item.sentence, letter)) for letter in shown) == 3
 
 
 def test_what_a_rater_gets_names_no_system(study):
@@ -88,7 +88,7 @@ def test_what_a_rater_gets_names_no_system(study):
 def test_ratings_are_kept_beside_each_other(study):
     study = _rate(study, "ann", 3)
     item = study.items[0]
-    first = next(iter(study.shown("ann", item)))
+    first = next(iter(study.translations_by_letter("ann", item)))
     rating.save(study, "ann", {item.sentence: {first: Mark(1, (0, 3), (1,))}})
     kept = rating.marks(study, "ann")
     assert len(kept) == 3
@@ -151,8 +151,8 @@ def test_a_form_is_filled_in_elsewhere(study, tmp_path, root):
         ("ann,{n},A,3,5,", "table.csv:2: sentence {n} has words 0 to 4, not 5"),
         ("ann,{n},A,good,,", "table.csv:2: invalid literal"),
         ("ann,{n},Z,3,,", "ann was shown no translation 'Z' of sentence {n}"),
-        ("ann,99,A,3,,", "sentence 99 is none of the 8 that are rated"),
-        ("../ann,{n},A,3,,", "table.csv:2: the rater '../ann' becomes a file's name"),
+        ("ann,99,A,3,,", "sentence 99 is not among the 8 of this study"),
+        ("../ann,{n},A,3,,", "table.csv:2: the rater '../ann' is used as a file name"),
         ("ann,{n},A,3,,\nann,{n},A,4,,", "table.csv:3: ann rates the same translation of sentence {n} a second time"),
     ],
 )
@@ -173,14 +173,14 @@ def test_what_cannot_be_is_a_sentence(study, root, tmp_path):
         rating.create(root, "blind", runs, "news", 5)
     with pytest.raises(RunError, match="draw 1 to 12, not 13"):
         rating.create(root, "more", runs, "news", 13)
-    with pytest.raises(RunError, match="becomes a file's name"):
+    with pytest.raises(RunError, match="is used as a file name"):
         rating.create(root, "../up", runs, "news", 5)
     with pytest.raises(RunError, match="no study 'gone' below"):
         rating.open_study(root, "gone")
     with pytest.raises(RunError, match="nobody has rated"):
         rating_tables.results(study)
     (study.folder / "study.json").write_text("[1", encoding="utf-8")
-    with pytest.raises(RunError, match="no study can be read here"):
+    with pytest.raises(RunError, match="not a readable study"):
         rating.open_study(root, "blind")
 
 

@@ -31,7 +31,7 @@ _KILLED = f"Failed: it was killed from outside by signal {{}} (9 is also how a s
 def status_text(job: Job, state: str) -> str:
     """A sentence for the user on a state and what to do."""
     if state == queue.WAITING:
-        return f"Waiting for its turn: number {job.place} in the queue."
+        return f"Waiting for its turn: number {job.position} in the queue."
     code = job.exit_code or 0
     return _KILLED.format(code - 128) if state == queue.FAILED and code > 128 else WHAT_TO_DO[state]
 
@@ -55,7 +55,7 @@ def offer(root: Path, arguments: Sequence[str], label: str = "Run now", title: s
 
 @st.fragment(run_every=1)
 def _follow(root: Path, arguments: tuple[str, ...]) -> None:
-    queue.go_on(root)
+    queue.start_waiting(root)
     job = queue.latest(root, arguments)
     state = job.state if job is not None else ""
     if job is None or state not in queue.ACTIVE:

@@ -30,12 +30,12 @@ class AdequacyOptions(FigureOptions):
 @figure("adequacy", scope="test_set", options=AdequacyOptions)
 def _adequacy(request: Request, options: AdequacyOptions) -> Figure:
     """Coverage difference ratio, under- and over-translation of each run by one frozen aligner."""
-    from workbench.evaluation.adequacy import adequacy_table, aligner_of, covered_by
+    from workbench.evaluation.adequacy import adequacy_table, aligner_of, reference_text
     from workbench.views.scores.plots import score_dots
 
     aligner, origin = aligner_of(request.runs, request.test, options.aligner)
     towards = options.towards
-    covering = covered_by(len(request.runs[0].translations(request.test).test_set.all_references), towards)
+    covering = reference_text(len(request.runs[0].translations(request.test).test_set.all_references), towards)
     table = adequacy_table(request.runs, request.test, aligner, towards=towards).rename(columns={"measure": "metric"})
     figure = score_dots(
         named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)

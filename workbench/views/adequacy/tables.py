@@ -38,7 +38,7 @@ def choose_references(references: int) -> dict[str, str]:
     """Control for the references that count, as an option of the figure; empty for a single reference."""
     if references < 2:
         return {}
-    names = {towards: adequacy.covered_by(references, towards) for towards in adequacy.TOWARDS}
+    names = {towards: adequacy.reference_text(references, towards) for towards in adequacy.TOWARDS}
     choice = st.selectbox(
         "Reference set", list(names), format_func=names.__getitem__, key="towards", bind="query-params"
     )

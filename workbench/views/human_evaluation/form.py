@@ -40,7 +40,7 @@ def show(study: Study, rater: str) -> None:
     with st.container(border=True):
         word_diff.show(lines)
     with st.form(f"rating-{study.name}-{rater}-{item.sentence}", border=False):
-        for letter, text in study.shown(rater, item).items():
+        for letter, text in study.translations_by_letter(rater, item).items():
             _translation(study, rater, item, letter, text, marks.get(item.sentence, {}).get(letter))
         st.form_submit_button("Save and next", on_click=_save, args=(study, rater, position), type="primary")
 
@@ -118,7 +118,7 @@ def _save(study: Study, rater: str, position: int) -> None:
     item = study.items[position]
     marks: dict[str, Mark] = {}
     missing = []
-    for letter in study.shown(rater, item):
+    for letter in study.translations_by_letter(rater, item):
         entry = {part: st.session_state.get(_key(study, rater, item, letter, part)) for part in ("quality", *_WORDS)}
         if entry["quality"] is None:
             missing.append(letter)

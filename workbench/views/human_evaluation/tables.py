@@ -19,12 +19,12 @@ from workbench.store.rating_studies import (
     Study,
     check_name,
     enter,
-    lettered,
     marks,
-    places,
+    positions_text,
     read_row,
     read_table,
     save,
+    with_letters,
 )
 from workbench.store.runs import RunError
 
@@ -74,11 +74,19 @@ def export(study: Study) -> pd.DataFrame:
     source, from 0, separated by blanks; words: their number in the source.
     """
     rows = [
-        (rater, sentence, system, mark.quality, places(mark.over), places(mark.under), len(study.item(sentence).words))
+        (
+            rater,
+            sentence,
+            system,
+            mark.quality,
+            positions_text(mark.over),
+            positions_text(mark.under),
+            len(study.item(sentence).words),
+        )
         for rater in study.raters
         for sentence, by_letter in marks(study, rater).items()
         for letter, mark in by_letter.items()
-        for system in study.under_letter(rater, sentence, letter)
+        for system in study.systems_of_letter(rater, sentence, letter)
     ]
     return pd.DataFrame(rows, columns=list(ratings.COLUMNS))
 
@@ -89,9 +97,9 @@ def form(study: Study, rater: str) -> pd.DataFrame:
     marks_by_sentence = marks(study, rater)
     rows = []
     for item in study.items:
-        for letter, text in study.shown(rater, item).items():
+        for letter, text in study.translations_by_letter(rater, item).items():
             mark = marks_by_sentence.get(item.sentence, {}).get(letter)
-            fields = (mark.quality, places(mark.over), places(mark.under)) if mark else ("", "", "")
+            fields = (mark.quality, positions_text(mark.over), positions_text(mark.under)) if mark else ("", "", "")
             rows.append((rater, item.sentence, letter, item.source, text, *fields))
     return pd.DataFrame(rows, columns=list(FORM))
 
@@ -111,10 +119,10 @@ def bring_in(study: Study, file: Path | BinaryIO, name: str) -> dict[str, int]:
     for line, row in filled:
         where, rater = f"{name}:{line}", row["rater"]
         check_name(f"{where}: the rater", rater)
-        entered = lettered(entered, rater)
+        entered = with_letters(entered, rater)
         item, mark = read_row(study, row, where)
         letter = row["letter"] if "letter" in row else _letter_of(entered, row, item, where)
-        entered.under_letter(rater, item.sentence, letter)
+        entered.systems_of_letter(rater, item.sentence, letter)
         if by_rater.setdefault(rater, {}).setdefault(item.sentence, {}).setdefault(letter, mark) != mark:
             raise RunError(
                 f"{where}: {rater} rates the same translation of sentence {item.sentence} a second time, otherwise; "
@@ -126,7 +134,7 @@ def bring_in(study: Study, file: Path | BinaryIO, name: str) -> dict[str, int]:
 
 
 def _letter_of(study: Study, row: Mapping[str, str], item: Item, where: str) -> str:
-    for letter in study.shown(row["rater"], item):
-        if row["system"] in study.under_letter(row["rater"], item.sentence, letter):
+    for letter in study.translations_by_letter(row["rater"], item):
+        if row["system"] in study.systems_of_letter(row["rater"], item.sentence, letter):
             return letter
     raise RunError(f"{where}: there is no system {row['system']!r} in this study, only: {', '.join(study.systems)}")

@@ -9,7 +9,7 @@ from workbench.store import read_only
 from workbench.views.jobs import table
 
 frame = current()
-together = "One runs" if queue.at_once() == 1 else f"{queue.at_once()} run"
+together = "One runs" if queue.parallel_jobs() == 1 else f"{queue.parallel_jobs()} run"
 heading(
     "Jobs",
     f"Commands that were started on a page. {together} at a time, the others wait for their turn; all go on when the "

@@ -31,7 +31,7 @@ _MOST_ROWS, _MOST_LINES = 8, 16  # of table and log, before they scroll
 @st.fragment(run_every=1)
 def show(root: Path, first: Sequence[str]) -> None:
     """Table of jobs and the selected job (default: the newest); without jobs a command to begin with."""
-    jobs.go_on(root)
+    jobs.start_waiting(root)
     listed = [(job, job.state) for job in jobs.list_jobs(root)]
     if not listed:
         _begin_with(root, first)
@@ -102,7 +102,7 @@ def _show_job(job: Job, state: str) -> None:
         job_view.show_progress(job, state)
     elif state in jobs.UNFINISHED and st.button("Restart", icon=":material/replay:", key="start-again"):
         with errors_as_messages():
-            st.session_state[_CHOSEN] = jobs.again(job).folder.name
+            st.session_state[_CHOSEN] = jobs.restart(job).folder.name
             st.rerun()
     log = job.log.strip() or "(no output yet)"
     height = "content" if log.count("\n") < _MOST_LINES else 24 * _MOST_LINES

@@ -45,7 +45,7 @@ def test_the_form_shows_translations_under_letters(study, with_demo):
     at = open_page("rating", rater="ann")
     kept = rating.open_study(with_demo, "blind")
     item = kept.items[0]
-    shown = kept.shown("ann", item)
+    shown = kept.translations_by_letter("ann", item)
     bodies = " ".join(element.proto.body for element in at.get("html"))
     assert all(f"<div>{letter}</div>" in bodies for letter in shown)
     assert "transformer" not in bodies
@@ -88,7 +88,7 @@ def test_a_rating_is_kept_and_the_rater_goes_on_there(study, with_demo):
     kept = rating.open_study(with_demo, "blind")
     given = rating.marks(kept, "ann")[kept.items[0].sentence]
     assert given["A"] == Mark(4, (), (0, 2))
-    assert set(given) == set(kept.shown("ann", kept.items[0]))
+    assert set(given) == set(kept.translations_by_letter("ann", kept.items[0]))
 
     again = open_page("rating", rater="ann")
     assert any("Sentence 2 of 3" in text for text in texts(again))
@@ -101,7 +101,9 @@ def test_a_rating_is_kept_and_the_rater_goes_on_there(study, with_demo):
 def test_results_come_on_asking(study, with_demo):
     entered = rating.enter(study, "ann")
     for item in entered.items:
-        rating.save(entered, "ann", {item.sentence: {letter: Mark(3) for letter in entered.shown("ann", item)}})
+        rating.save(
+            entered, "ann", {item.sentence: {letter: Mark(3) for letter in entered.translations_by_letter("ann", item)}}
+        )
     at = open_page("rating", rating="Results")
     assert any("ann has rated 3" in text for text in texts(at))
     assert not charts(at)
@@ -118,7 +120,7 @@ def test_whatever_page_draws_a_study_draws_it_anew_when_ratings_come_in(study, w
     runs = tuple(f"demo/{name}" for name in NAMES)
     request = request_of(Recipe(drawing="human-rating", runs=runs, options={"study": "blind"}), with_demo)
     for quality in (2, 5):
-        given = {letter: Mark(quality) for letter in entered.shown("ann", entered.items[0])}
+        given = {letter: Mark(quality) for letter in entered.translations_by_letter("ann", entered.items[0])}
         rating.save(entered, "ann", {entered.items[0].sentence: given})
         assert f"{quality}.00" in figure_view.drawn("human-rating", request).summary
 
@@ -143,4 +145,4 @@ def test_a_word_that_comes_again_has_a_label_of_its_own():
 
 def test_a_name_that_cannot_be_kept_is_a_sentence(study):
     at = open_page("rating", rater="../ann")
-    assert "becomes a file" in at.error[0].value.replace("\\", "")
+    assert "is used as a file" in at.error[0].value.replace("\\", "")
