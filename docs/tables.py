@@ -58,7 +58,7 @@ def options_table(mechanism: str) -> str:
 def figure_sections(whose: str) -> str:
     """A section for each figure of the workbench, in the order of their names: what it shows, and its options."""
     from core_models.plugins import brought_by
-    from workbench.figures.options import described
+    from workbench.figures.options import option_rows
     from workbench.figures.registry import load
 
     sections = []
@@ -67,7 +67,7 @@ def figure_sections(whose: str) -> str:
             continue
         of = {"sentence": "one sentence", "test_set": "a test set", "runs": "runs"}[spec.scope]
         text = f"## {name}\n\n{spec.summary} Of {of}{'' if spec.needs_runs else '; it can be drawn without a run'}.\n"
-        rows = [(f"`{option}`", *rest) for option, *rest in described(spec.options)]
+        rows = [(f"`{option}`", *rest) for option, *rest in option_rows(spec.options)]
         sections.append(text + (f"\n{markdown(['option', 'values', 'default', 'what it is'], rows)}" if rows else ""))
     return "\n" + "\n".join(sections) + "\n"
 

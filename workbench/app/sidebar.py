@@ -117,7 +117,7 @@ def _step(last: int, number: int, by: int) -> int:
 
 
 def _go_elsewhere(count: int) -> None:
-    stepper.put("sentence", views.elsewhere(st.session_state["sentence"], count))
+    stepper.set_number("sentence", views.elsewhere(st.session_state["sentence"], count))
 
 
 def _keep(key: str, valid) -> None:

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 TEST = "test"  # the default test set
 
 
-def known_preset(name: str) -> str:
+def check_preset(name: str) -> str:
     from analyses.scores import PRESETS
     from core_models.settings import nearest
 
     if name == "list":
-        say("\n".join(f"{known:12} {PRESETS[known].description}" for known in PRESETS))
+        say("\n".join(f"{preset:12} {PRESETS[preset].description}" for preset in PRESETS))
         raise typer.Exit
     if name not in PRESETS:
-        refuse(f"--preset {name!r}: there is none of this name; {nearest(name, list(PRESETS))}")
+        refuse(f"--preset {name!r}: no such preset; {nearest(name, list(PRESETS))}")
     return name
 
 
@@ -46,7 +46,7 @@ Preset = Annotated[
     str,
     typer.Option(
         help="Metric settings (case, tokenizer, a paper's own); `list` names all",
-        callback=known_preset,
+        callback=check_preset,
         is_eager=True,  # so that `list` needs no runs
     ),
 ]
@@ -77,35 +77,37 @@ def evaluate(
     from workbench.store.runs import open_runs
     from workbench.views.scores.test_sets import score_table
 
-    metric_names, changes = known_metrics(metrics), search_changes(search)
-    opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
+    metric_names, changes = parse_metrics(metrics), search_changes(search)
+    run_list, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
-        missing = [Path(run.reference) for run in opened if not _searched_so(run, name, changes)]
+        missing = [Path(run.reference) for run in run_list if not _has_translation_by(run, name, changes)]
         if missing:
             translate_test_set(missing, name, False, device, **changes)
     if rank() == 0:
         print_table(
-            _of(tests, score_table(opened, tests, metric_names, n_resamples, processes, Counting(preset, reference)))
+            _without_single_test(
+                tests, score_table(run_list, tests, metric_names, n_resamples, processes, Counting(preset, reference))
+            )
         )
 
 
-def _searched_so(run: Run, test: str, changes: dict[str, Any]) -> bool:
+def _has_translation_by(run: Run, test: str, changes: dict[str, Any]) -> bool:
     """Return True if a run has translated a test set by a search with these settings."""
     from core_models.config import SearchConfig
 
     if test not in run.tests():
         return False
-    searched = SearchConfig.by_current_names(run.translations(test).meta.get("search", {}))
-    settings = {**SearchConfig().model_dump(), **searched}
+    search = SearchConfig.by_current_names(run.translations(test).meta.get("search", {}))
+    settings = {**SearchConfig().model_dump(), **search}
     return all(settings[key] == value for key, value in changes.items())
 
 
-def _of(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:
+def _without_single_test(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:
     """The table, without the column of test sets if there is only one."""
     return table if len(tests) > 1 else table.drop(columns="test")
 
 
-def known_metrics(text: str) -> list[str]:
+def parse_metrics(text: str) -> list[str]:
     from analyses.scores import METRICS, OPTIONAL
     from core_models.settings import nearest
 
@@ -138,32 +140,34 @@ def compare(
     from workbench.views.scores.test_sets import comparison_table
 
     if rank() != 0:
-        return  # one process does it all
+        return  # the comparison is not distributed
     if method not in TESTS:
         refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
     if len(runs) < 2:
         refuse(f"{runs[0]} alone cannot be compared; name the baseline and at least one other run")
-    opened, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
+    run_list, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
-        for run in opened:
+        for run in run_list:
             run.translations(name)  # raises with the command that translates it, if missing
-    counting, metric_names = Counting(preset, reference), known_metrics(metrics)
-    comparisons = _of(
-        tests, comparison_table(opened, tests, baseline or opened[0].name, method, metric_names, counting)
+    counting, metric_names = Counting(preset, reference), parse_metrics(metrics)
+    comparisons = _without_single_test(
+        tests, comparison_table(run_list, tests, baseline or run_list[0].name, method, metric_names, counting)
     )
     if latex:
-        say(_latex(opened, tests, metric_names, counting, comparisons, baseline or opened[0].name))
+        say(_latex(run_list, tests, metric_names, counting, comparisons, baseline or run_list[0].name))
     else:
         print_table(comparisons)
 
 
 def _latex(
-    runs: list[Run], tests: list[str], metrics: list[str], counting: Counting, compared: pd.DataFrame, baseline: str
+    runs: list[Run], tests: list[str], metrics: list[str], counting: Counting, comparisons: pd.DataFrame, baseline: str
 ) -> str:
     from workbench.evaluation.scoring import METRIC_NAMES
     from workbench.export.latex import score_table_latex
     from workbench.views.scores.test_sets import score_table, with_means
 
-    scores = _of(tests, with_means(score_table(runs, tests, metrics, counting=counting)))
-    shown, tested = (table.assign(metric=table["metric"].replace(METRIC_NAMES)) for table in (scores, compared))
-    return score_table_latex(shown, tested, baseline)
+    scores = _without_single_test(tests, with_means(score_table(runs, tests, metrics, counting=counting)))
+    scores, comparisons = (
+        table.assign(metric=table["metric"].replace(METRIC_NAMES)) for table in (scores, comparisons)
+    )
+    return score_table_latex(scores, comparisons, baseline)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.cli.evaluate import known_metrics
+from workbench.cli.evaluate import parse_metrics
 from workbench.cli.shared import (
     Device,
     Metrics,
@@ -125,7 +125,7 @@ def experiment_table(
     from workbench.experiments import results
     from workbench.experiments.grid import read_experiment
 
-    metric_names, experiment = known_metrics(metrics), read_experiment(file)
+    metric_names, experiment = parse_metrics(metrics), read_experiment(file)
     scores, comparisons = results.seed_tables(experiment, root, metric_names, checkpoint or [], baseline, n_resamples)
     if len(scores):
         print_table(results.readable(scores, comparisons, len(experiment.seeds)))

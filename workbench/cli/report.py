@@ -11,7 +11,7 @@ from workbench.cli.shared import Files, RunsRoot, TestName, export_app, need_fol
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
-    from workbench.figures.from_spec import Drawn
+    from workbench.figures.from_spec import DrawnFigure
 
 CollectionFile = Annotated[
     Path | None,
@@ -73,7 +73,7 @@ def export_report(
     say(write_atomic(out, reports.report(title, opened, test, drawn, left_out)))
 
 
-def _drawn(collection: Path | None, root: Path, named: list[str] | None) -> list[Drawn]:
+def _drawn(collection: Path | None, root: Path, named: list[str] | None) -> list[DrawnFigure]:
     from workbench.export.collection import file_of, read
     from workbench.figures import from_spec
 

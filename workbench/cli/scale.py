@@ -46,10 +46,10 @@ def scale_testset(
     import pandas as pd
 
     from workbench.benchmark.scale.test_set import measure_testset
-    from workbench.cli.evaluate import known_metrics
+    from workbench.cli.evaluate import parse_metrics
 
     print_table(
-        pd.DataFrame(measure_testset(segments, systems, known_metrics(metrics), n_resamples, processes, threads))
+        pd.DataFrame(measure_testset(segments, systems, parse_metrics(metrics), n_resamples, processes, threads))
     )
 
 
@@ -115,13 +115,13 @@ def scale_null_rates(
     from analyses import calibration, scores
     from core_models.files.atomic_files import write_atomic
     from core_models.text.parallel import read_lines
-    from workbench.cli.evaluate import known_metrics
+    from workbench.cli.evaluate import parse_metrics
     from workbench.store.csv_cells import csv_text
 
     if len(outputs) < 2:
         raise typer.BadParameter(f"{outputs[0]} alone: two outputs are exchanged; name another one")
     need_folder(csv, "--csv")
-    metric_names, texts = known_metrics(metrics), {str(path): read_lines(path) for path in outputs}
+    metric_names, texts = parse_metrics(metrics), {str(path): read_lines(path) for path in outputs}
     references = read_lines(reference)
     tables = []
     for metric in metric_names:

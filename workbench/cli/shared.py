@@ -177,12 +177,12 @@ def print_aligned(rows: Sequence[Sequence[str]]) -> None:
 
 def print_options(spec: FigureSpec | AnalysisSpec) -> None:
     """Print what a figure or an analysis shows, and its options."""
-    from workbench.figures.options import described
+    from workbench.figures.options import option_rows
 
     say(f"{spec.name}: {spec.summary}")
     if spec.options is None:
         say("of another package, which reads its options itself")
-    elif rows := described(spec.options):
+    elif rows := option_rows(spec.options):
         print_aligned([["--option", "may be", "default", "what it does"], *rows])
     else:
         say("it has no options")

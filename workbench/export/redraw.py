@@ -18,7 +18,7 @@ from core_models.settings import ConfigError, Section, parse
 from workbench.export.files import table_digest, versions
 from workbench.figures import from_spec as recipes
 from workbench.figures import spec
-from workbench.figures.from_spec import Drawn
+from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.provenance import digests_of
 from workbench.figures.spec import Recipe
 from workbench.store.runs import RunError
@@ -47,7 +47,7 @@ class Made(Section):
 class Again:
     """A redrawn figure; `changes` lists differences and is empty if the table is the same."""
 
-    drawn: Drawn
+    drawn: DrawnFigure
     made: Made
     same: bool
     changes: tuple[str, ...]
@@ -94,7 +94,7 @@ def read_made(path: str | Path) -> Made:
         raise RunError(str(error)) from None
 
 
-def _changes(made: Made, drawn: Drawn) -> list[str]:
+def _changes(made: Made, drawn: DrawnFigure) -> list[str]:
     """Differences in runs, files and versions."""
     changes = []
     for run in drawn.request.runs:

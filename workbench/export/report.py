@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from workbench.evaluation import run_table, scoring
 from workbench.export.files import versions
 from workbench.figures import spec
-from workbench.figures.from_spec import Drawn
+from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.request import Request
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.store.provenance import commit
@@ -42,7 +42,9 @@ details{margin:.3rem 0}summary{cursor:pointer;color:#0072b2}.small{color:#555;fo
 _INTERVAL = {"low": "95% CI lower", "high": "95% CI upper"}
 
 
-def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], left_out: Sequence[str] = ()) -> str:
+def report(
+    title: str, runs: Sequence[Run], test: str, drawn: Sequence[DrawnFigure], left_out: Sequence[str] = ()
+) -> str:
     """The report as one HTML document; the first run is the baseline. `left_out`: messages on missing figures."""
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -68,7 +70,7 @@ def report(title: str, runs: Sequence[Run], test: str, drawn: Sequence[Drawn], l
     )
 
 
-def default_figures(request: Request) -> tuple[list[Drawn], list[str]]:
+def default_figures(request: Request) -> tuple[list[DrawnFigure], list[str]]:
     """The default figures of a report, and a message for each that these runs cannot have.
 
     These are scores, length buckets, training curves and the beam trees of the request's sentence.
@@ -79,13 +81,13 @@ def default_figures(request: Request) -> tuple[list[Drawn], list[str]]:
     drawn, left_out = [], []
     for name in ("scores", "length-scores", "training-curves", trees):
         try:
-            drawn.append(Drawn(spec.recipe_of(name, request), request, draw(name, request)))
+            drawn.append(DrawnFigure(spec.recipe_of(name, request), request, draw(name, request)))
         except RunError as error:
             left_out.append(f"{name}: {error}")
     return drawn, left_out
 
 
-def runs_of(drawn: Sequence[Drawn]) -> list[Run]:
+def runs_of(drawn: Sequence[DrawnFigure]) -> list[Run]:
     """The runs of the figures, each once, in order of appearance."""
     return list({run.name: run for drawn_figure in drawn for run in drawn_figure.request.runs}.values())
 
@@ -175,7 +177,7 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     ]
 
 
-def _figure(drawn_figure: Drawn, first: bool, number: int) -> str:
+def _figure(drawn_figure: DrawnFigure, first: bool, number: int) -> str:
     import plotly.io
 
     figure = drawn_figure.figure
@@ -198,11 +200,11 @@ def _figure(drawn_figure: Drawn, first: bool, number: int) -> str:
     )
 
 
-def _command(drawn_figure: Drawn) -> str:
+def _command(drawn_figure: DrawnFigure) -> str:
     return spec.figure_command(drawn_figure.recipe.drawing, drawn_figure.request, elsewhere=True)
 
 
-def _origin(drawn_figure: Drawn) -> str:
+def _origin(drawn_figure: DrawnFigure) -> str:
     provenance = dict(drawn_figure.figure.provenance)
     parts = [
         f"{run}: {', '.join(f'{part} {digest}' for part, digest in digests.items())}"

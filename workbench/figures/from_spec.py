@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnFigure:
     """A recipe, its request on this machine, and the figure."""
 
     recipe: Recipe
@@ -61,10 +61,10 @@ def check_files(recipes: Sequence[Recipe], files: Mapping[str, object]) -> None:
 
 def draw(
     recipe: Recipe, root: str | Path, models: Mapping[str, str] | None = None, files: Mapping[str, object] | None = None
-) -> Drawn:
+) -> DrawnFigure:
     """Draw the figure of a recipe (see `request_of`). Raises RunError."""
     request = request_of(recipe, root, models, files)
-    return Drawn(recipe, request, on_paper(recipe, draw_figure(recipe.drawing, request)))
+    return DrawnFigure(recipe, request, on_paper(recipe, draw_figure(recipe.drawing, request)))
 
 
 def on_paper(recipe: Recipe, figure: Figure) -> Figure:

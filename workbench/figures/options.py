@@ -1,8 +1,8 @@
 """The options of figures: models whose fields have a type, a default, bounds and a description.
 
-A command line gives text, a stored recipe JSON values, a page and a notebook typed values: `read` makes one model of
-all three. The same fields give the allowed values in words (`described`) and the choices on a page (`choices`). Knows
-no figure.
+Options come as text from a command line, as JSON values from a recipe, and as typed values from a page or a notebook:
+`read` parses all of them. The fields also give the allowed values in words (`option_rows`) and the choices on a page
+(`choices`). Knows no figure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic import (
 from core_models.settings import Section
 from workbench.store.runs import RunError
 
-MOST_CELLS = 150_000  # of all maps of a figure
+MAX_CELLS = 150_000  # of all maps of a figure
 
 
 class FigureOptions(Section):
@@ -35,10 +35,10 @@ class FigureOptions(Section):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _yes_is_no_number(cls, value: object, info: ValidationInfo) -> object:
+    def _reject_booleans(cls, value: object, info: ValidationInfo) -> object:
         """Refuse true and false where they are not allowed: Pydantic would convert true to 1."""
         if isinstance(value, bool) and not any(
-            kind.get("type") == "boolean" for kind in _value_schemas(cls, info.field_name)
+            schema.get("type") == "boolean" for schema in _value_schemas(cls, info.field_name)
         ):
             raise ValueError(allowed(cls, str(info.field_name)))
         return value
@@ -51,7 +51,7 @@ class FigureOptions(Section):
 Model = TypeVar("Model", bound=FigureOptions)
 
 
-def listed(value: object) -> object:
+def split_list(value: object) -> object:
     """Split a comma-separated text; a single value becomes a list of one, None or "" an empty list."""
     if value is None:
         return []
@@ -60,8 +60,8 @@ def listed(value: object) -> object:
     return value if isinstance(value, list | tuple) else [value]
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(listed)]
-Places = Annotated[tuple[NonNegativeInt, ...], BeforeValidator(listed)]
+Names = Annotated[tuple[str, ...], BeforeValidator(split_list)]
+Places = Annotated[tuple[NonNegativeInt, ...], BeforeValidator(split_list)]
 Sentences = PositiveInt | Literal["all"]
 Shade = Annotated[float, Field(gt=0, le=1)]
 MeanOrNumber = PositiveInt | Literal["mean"]
@@ -80,12 +80,12 @@ class ForcedOptions(FigureOptions):
     text: str = Field("", description="The translation, where the target is typed")
 
     @property
-    def forced(self) -> tuple[str, str]:
+    def forced_target(self) -> tuple[str, str]:
         """The kind of translation to be forced (`forced_decoding.TARGETS`), and the text if it is typed."""
         return self.target, self.text
 
     @property
-    def spoken(self) -> str:
+    def target_text(self) -> str:
         """The forced translation in words."""
         return {"own": "the own output", "reference": "the reference", "typed": "a typed text"}[self.target]
 
@@ -95,7 +95,7 @@ def number(value: int | str) -> int | None:
     return None if isinstance(value, str) else value
 
 
-def up_to(options: FigureOptions, option: str, last: int) -> int | None:
+def number_up_to(options: FigureOptions, option: str, last: int) -> int | None:
     """The `number` of an option by its name; raises RunError for a number beyond `last`."""
     value = number(getattr(options, option))
     if value is not None and value > last:
@@ -116,13 +116,13 @@ def read(model: type[Model], options: Mapping[str, Any], name: str) -> Model:
         if not problem["loc"]:
             raise RunError(problem["msg"].removeprefix("Value error, ")) from None
         option = str(problem["loc"][0])
-        written_here = problem["type"] == "value_error"
-        message = problem["msg"].removeprefix("Value error, ") if written_here else allowed(model, option)
+        has_own_message = problem["type"] == "value_error"
+        message = problem["msg"].removeprefix("Value error, ") if has_own_message else allowed(model, option)
         raise RunError(f"{option} {options[option]!r}: {message}") from None
 
 
-def differing(options: FigureOptions) -> dict[str, Any]:
-    """The options that differ from their defaults, as JSON values."""
+def changed_options(options: FigureOptions) -> dict[str, Any]:
+    """The options with other values than their defaults, as JSON values."""
     return options.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -143,26 +143,26 @@ def default(model: type[FigureOptions], option: str) -> Any:
 
 def values(model: type[FigureOptions], option: str) -> str:
     """The allowed values of an option in words."""
-    descriptions = [description for schema in _value_schemas(model, option) if (description := _in_words(schema))]
+    descriptions = [description for schema in _value_schemas(model, option) if (description := _type_text(schema))]
     return ", or ".join(filter(None, [", ".join(choices(model, option)), *descriptions]))
 
 
 def allowed(model: type[FigureOptions], option: str) -> str:
     """The allowed values of an option as an instruction for a message."""
-    verb = "write" if any(map(_in_words, _value_schemas(model, option))) else "choose"
+    verb = "write" if any(map(_type_text, _value_schemas(model, option))) else "choose"
     return f"{verb} {values(model, option)}"
 
 
-def described(model: type[FigureOptions]) -> list[list[str]]:
+def option_rows(model: type[FigureOptions]) -> list[list[str]]:
     """A row for each option: name, allowed values, default and description."""
     return [
-        [name, values(model, name), _written(field.default), field.description or ""]
+        [name, values(model, name), _default_text(field.default), field.description or ""]
         for name, field in model.model_fields.items()
     ]
 
 
-def _written(value: object) -> str:
-    """A default as the command line takes it; a dash for none."""
+def _default_text(value: object) -> str:
+    """A default as written on the command line; a dash for none."""
     text = ",".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
     return (text.lower() if isinstance(value, bool) else text) or "–"
 
@@ -178,7 +178,7 @@ def _value_schemas(model: type[FigureOptions], option: str | None) -> list[dict[
     return schema.get("anyOf", [schema])
 
 
-def _in_words(schema: Mapping[str, Any]) -> str:
+def _type_text(schema: Mapping[str, Any]) -> str:
     """A type of value in words; "" for fixed words (see `choices`) and for null."""
     match schema.get("type"):
         case "boolean":
@@ -187,8 +187,8 @@ def _in_words(schema: Mapping[str, Any]) -> str:
             return f"a number{_bounds(schema)}"
         case "array":
             items = schema.get("prefixItems") or [schema["items"]]
-            what = "names" if items[0]["type"] == "string" else f"numbers{_bounds(items[0])}"
-            return f"{'two ' if len(items) == 2 else ''}{what}, with commas between"
+            elements = "names" if items[0]["type"] == "string" else f"numbers{_bounds(items[0])}"
+            return f"{'two ' if len(items) == 2 else ''}{elements}, with commas between"
         case "object":
             return "NAME=NUMBER with commas between"
         case "string" if "enum" not in schema and "const" not in schema:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core_models.plugins import function, join
-from workbench.figures.options import FigureOptions, differing, read
+from workbench.figures.options import FigureOptions, changed_options, read
 from workbench.figures.request import Request
 from workbench.store.runs import RunError
 
@@ -49,7 +49,7 @@ class FigureSpec:
 
     def differing(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options that differ from their defaults; raises RunError."""
-        return differing(self.read(options)) if self.options else dict(options)
+        return changed_options(self.read(options)) if self.options else dict(options)
 
     def draw(self, request: Request) -> Figure:
         """Draw the figure; raises RunError."""

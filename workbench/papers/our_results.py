@@ -89,7 +89,7 @@ def _of_runs(table: Table, runs: Sequence[Run], test: str) -> Iterator[Record]:
             requested = frozenset().union(*(_printed_measures(table, row) for row in rows))
             base = _base_run(table, rows[0], runs)
             scored = _by_length(table, run, test) if table.drawing == LENGTHS else _scores(run, test, requested)
-            yield from _in_rows(table, rows, [*scored, *our_measurements.of_run(run, base, test, requested)])
+            yield from _in_rows(table, rows, [*scored, *our_measurements.run_records(run, base, test, requested)])
 
 
 def _base_run(table: Table, row: Row, runs: Sequence[Run]) -> Run | None:
@@ -100,7 +100,7 @@ def _base_run(table: Table, row: Row, runs: Sequence[Run]) -> Run | None:
 def _scores(run: Run, test: str, requested: frozenset[str]) -> Iterator[Record]:
     scored = [metric for metric in METRIC_NAMES if metric in requested]
     if scored:
-        origin = our_measurements.place(run, test)
+        origin = our_measurements.origin_fields(run, test)
         for score in records(scoring.score_table([run], test, scored)):
             yield {**score, **origin, "measure": score["metric"]}
 
@@ -108,7 +108,7 @@ def _scores(run: Run, test: str, requested: frozenset[str]) -> Iterator[Record]:
 def _by_length(table: Table, run: Run, test: str) -> Iterator[Record]:
     known = {field.name for field in fields(bucketed_scores.Grouping)}
     grouping = bucketed_scores.Grouping(**{name: str(value) for name, value in table.options.items() if name in known})
-    origin = our_measurements.place(run, test)
+    origin = our_measurements.origin_fields(run, test)
     for metric in measures(table):
         table_by_length, _, description = bucketed_scores.tables([run], test, grouping, metric)
         origin["signature"] = scoring.statistics(run, run.translations(test), metric).signature
@@ -121,16 +121,16 @@ def _speeds_of_runs(table: Table, runs: Sequence[Run], test: str) -> Iterator[Re
         rows = rows_of(table, run.system)
         base = _base_run(table, rows[0], runs) if rows else None
         if base is not None:
-            yield from _in_rows(table, rows, list(our_measurements.speeds_of_run(run, base, test, frozenset(SPEEDS))))
+            yield from _in_rows(table, rows, list(our_measurements.speed_records(run, base, test, frozenset(SPEEDS))))
 
 
 def _of_benches(table: Table, results: Path) -> Iterator[Record]:
     requested = frozenset(measure for measure in measures(table) if measure not in METRIC_NAMES)
-    engines = our_measurements.benches(results) if requested else []
+    engines = our_measurements.benchmark_engines(results) if requested else []
     for engine in engines:
         if rows := rows_of(table, engine["system"]):
             base = _base_engine(table, rows[0], engine, engines)
-            yield from _in_rows(table, rows, list(our_measurements.of_bench(engine, base, requested)))
+            yield from _in_rows(table, rows, list(our_measurements.benchmark_records(engine, base, requested)))
 
 
 def _base_engine(table: Table, row: Row, engine: Record, engines: Sequence[Record]) -> Record | None:

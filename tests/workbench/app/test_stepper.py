@@ -34,7 +34,7 @@ def test_what_the_browser_shows_counts_where_it_has_seen_the_newest_version():
     assert place.value == 9
     place.count(said(1, 1, 1, version=place.version), 20, step)  # somebody typed 20
     assert place.value == 21
-    place.put(3)  # by another widget
+    place.set_value(3)  # by another widget
     place.count(said(1, 1, 1, -1, version=1), 21, step)
     assert place.value == 2
 

@@ -77,7 +77,7 @@ def test_towards_all_references_counts_what_any_covers(graded_runs, trained):
     kept = adequacy.ADEQUACY.load(runs[-1], of_translations(runs[-1], "test"), "test")
     assert kept.towards == "union"
     assert {row.measure: row.score for row in kept.measures}["CDR"] == pytest.approx(expected)
-    record = next(our_measurements.of_run(runs[-1], None, "test", frozenset({"cdr"})))
+    record = next(our_measurements.run_records(runs[-1], None, "test", frozenset({"cdr"})))
     assert record["how"].endswith("towards all references together")
     worst = notebook.analyze("adequacy-sentences", runs, aligner=str(trained[1]), **towards)
     assert worst["missed"].sum() > adequacy.sentences_table(runs, "test", trained[0])["missed"].sum()

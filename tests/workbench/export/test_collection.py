@@ -20,7 +20,7 @@ from workbench.export import collection
 from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import save, table_digest
 from workbench.figures import from_spec, spec
-from workbench.figures.from_spec import Drawn
+from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
 from workbench.plotting import theme
@@ -109,7 +109,7 @@ def test_a_runs_folder_that_cannot_be_written_is_a_sentence(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def drawn(demo_runs) -> list[Drawn]:
+def drawn(demo_runs) -> list[DrawnFigure]:
     """Scores in two metrics, the second across the page."""
     asked = {"drawing": "scores", "runs": ("demo/transformer", "demo/future-cost-2")}
     wanted = (Recipe(**asked, options={"metrics": "bleu"}), Recipe(**asked, options={"metrics": "ter"}, width="page"))

@@ -173,7 +173,7 @@ def test_a_path_in_a_file_of_somebody_else_is_not_read(labelled, demo_runs, tmp_
 
 def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
     path, request = labelled
-    one = from_spec.Drawn(spec.recipe_of("length-scores", request), request, draw("length-scores", request))
+    one = from_spec.DrawnFigure(spec.recipe_of("length-scores", request), request, draw("length-scores", request))
     file = save(one.figure, tmp_path / "old.json")
     write_bundle([one], tmp_path / "paper")
     manifest = tmp_path / "paper" / "manifest.json"

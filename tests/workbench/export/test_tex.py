@@ -14,7 +14,7 @@ from tests.workbench.papers.written_runs import written_run
 from workbench.export.bundle import write_bundle
 from workbench.export.latex import beside_latex, case_latex, score_table_latex
 from workbench.export.tex import comment, document, packages, remarks, tex_text
-from workbench.figures.from_spec import Drawn
+from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
 from workbench.papers.comparison import compared, origins
@@ -83,7 +83,7 @@ def test_a_translation_case_is_set_with_its_words_as_typed(tmp_path):
 def test_the_document_that_a_bundle_names_sets_its_snippets(tmp_path):
     caption = " ".join([*NAMES, ACCENTS, "我喜欢。"])
     drawn = replace(figure_of(TOKENS), caption=caption, width="page", name="a_map")
-    write_bundle([Drawn(Recipe(drawing="attention"), Request(()), drawn)], tmp_path)
+    write_bundle([DrawnFigure(Recipe(drawing="attention"), Request(()), drawn)], tmp_path)
     readme = (tmp_path / "README.txt").read_text(encoding="utf-8")
     _, begin, rest = readme.partition(r"\documentclass")
     inside, end, _ = rest.partition(r"\end{document}")

@@ -18,7 +18,7 @@ from workbench.evaluation.adequacy import TOWARDS
 from workbench.evaluation.live_trace import TARGETS
 from workbench.evaluation.scoring import TESTS
 from workbench.evaluation.word_frequencies import COUNTED
-from workbench.figures.options import FigureOptions, ForcedOptions, choices, differing, read
+from workbench.figures.options import FigureOptions, ForcedOptions, changed_options, choices, read
 from workbench.figures.registry import FIGURES, FigureSpec, load
 from workbench.figures.request import Request
 from workbench.figures.spec import figure_command, recipe_of
@@ -111,7 +111,7 @@ def test_every_figure_and_option_says_what_it_is_and_defaults_can_be_said(name):
     assert [option for option, field in spec.options.model_fields.items() if not field.description] == []
     usual = spec.options()
     assert spec.read(usual.model_dump()) == spec.read(usual.model_dump(mode="json")) == usual
-    assert differing(usual) == {}
+    assert changed_options(usual) == {}
     assert recipe_of(name, Request((), options=usual.model_dump())) == recipe_of(name, Request(()))
 
 

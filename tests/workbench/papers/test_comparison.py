@@ -156,7 +156,9 @@ def test_sizes_and_speeds_of_benches_are_relative_to_the_baseline_of_the_same_si
     ]  # there no row is big
     assert set(our_results(_table("dou-2019"), [], "", results)["row"]) == {"transformer"}
     (results / "speed-cpu.csv").write_text("engine\na\n", encoding="utf-8")
-    with pytest.raises(RunError, match=r"speed-cpu\.csv: no table of speeds .*; write it again: workbench benchmark"):
+    with pytest.raises(
+        RunError, match=r"speed-cpu\.csv: not a table of speeds .*; write it again: workbench benchmark"
+    ):
         our_results(table, [], "", results)
 
 
@@ -167,7 +169,7 @@ def test_sizes_and_speeds_of_runs_are_those_of_their_logs(logged, results, tmp_p
     assert _of(found, "model-1", "parameters")["score"].tolist() == [8.5]
     assert _of(found, "model-1", "train-speed")["score"].tolist() == [0.9]  # of the medians
     assert _of(found, "model-1", "train-speed")["where"].tolist() == ["run mine"]
-    assert "other work of the machine" in _of(found, "model-1", "train-speed")["how"].item()
+    assert "other load on the machine" in _of(found, "model-1", "train-speed")["how"].item()
     assert _of(our_results(_table(), [run], "test", results), "model-1", "train-speed").empty  # relative to nothing
     slower = logged("fewer-threads", "transformer:preset=tiny", 8_000_000, 1000.0, threads=1)
     assert _of(our_results(_table(), [slower, run], "test", results), "model-1", "train-speed").empty
@@ -201,7 +203,7 @@ def test_what_was_computed_once_stands_there_until_its_run_changes(results, prep
     assert set(found.index) == {"cdr", "over", "under"}
     assert found.loc["cdr", "score"] == computed.loc["CDR", "score"]
     assert found.loc["under", ["low", "high"]].tolist() == computed.loc["under (proxy, %)", ["low", "high"]].tolist()
-    assert "a proxy by links, where people counted" in found.loc["over", "how"]
+    assert "a proxy by alignment links, not a human count" in found.loc["over", "how"]
     assert aligner.digest in found.loc["cdr", "how"]
     assert not missing_results(table, [run], "test", our_results(table, [run], "test", results))
     lines = run.folder / "translations" / "test" / "hypotheses.txt"

@@ -43,7 +43,7 @@ def target() -> dict[str, object]:
 
 def looked_into(frame: Frame, runs: Sequence[Run], translation: dict[str, object]) -> list[SentenceTrace]:
     """A forced pass of each run over the translation chosen by `target`."""
-    forced = ForcedOptions.model_validate(translation).forced
+    forced = ForcedOptions.model_validate(translation).forced_target
     return [trace_sentence(run, frame.view.test, frame.view.sentence, *forced) for run in runs]
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from workbench.app.components.stepper import put
+from workbench.app.components.stepper import set_number
 
 
 def look_at(key: str, sentences: Sequence[int] | np.ndarray) -> None:
     """Choose the sentence of the selected row of a table, given the table's key."""
     rows = st.session_state[key]["selection"]["rows"]
     if rows:
-        put("sentence", int(sentences[rows[0]]))
+        set_number("sentence", int(sentences[rows[0]]))

@@ -1,7 +1,7 @@
 """Buttons that step back and forth; clicks are counted in the browser, so that fast clicks are not lost.
 
 Streamlit merges clicks that arrive while a page is drawn, and sends with each click the values of other widgets that
-the browser still shows. So the browser sends the sum of all clicks, and the version of the number that it has seen.
+the browser still shows. So the browser sends the sum of all clicks, and the version of the number it last saw.
 
 With each click Streamlit also starts a rerun in a thread of its own, and stops the previous one at its next use of
 `st.session_state`, even in a callback. So a callback counts its clicks in a `_SteppedNumber`, at once and under a lock.
@@ -28,48 +28,48 @@ kbd { font: inherit; font-size: 0.75em; opacity: 0.6; margin-left: 0.5em }
 """
 _SCRIPT = """
 export default function ({ parentElement, data, setStateValue }) {
-  const own = (parentElement.stepper ??= { mount: crypto.randomUUID?.() ?? `${Math.random()}`, clicks: 0, sum: 0 })
-  const counted = data.mount === own.mount ? data.sum : 0
-  const place = () => data.place + own.sum - counted
-  const can = (by) => place() + by >= 0 && place() + by <= data.last
-  const buttons = [...parentElement.querySelectorAll("button")].map((button, at) => ({ button, by: at ? 1 : -1 }))
+  const state = (parentElement.stepper ??= { mount: crypto.randomUUID?.() ?? `${Math.random()}`, clicks: 0, sum: 0 })
+  const counted = data.mount === state.mount ? data.sum : 0
+  const position = () => data.position + state.sum - counted
+  const can = (by) => position() + by >= 0 && position() + by <= data.last
+  const buttons = [...parentElement.querySelectorAll("button")].map((button, index) => ({ button, by: index ? 1 : -1 }))
   const step = (by) => {
     if (!can(by)) return
-    own.clicks += 1
-    own.sum += by
+    state.clicks += 1
+    state.sum += by
     show()
-    setStateValue("clicks", { mount: own.mount, clicks: own.clicks, sum: own.sum, version: data.version })
+    setStateValue("clicks", { mount: state.mount, clicks: state.clicks, sum: state.sum, version: data.version })
   }
   const show = () => buttons.forEach(({ button, by }) => (button.disabled = !can(by)))
-  buttons.forEach(({ button, by }, at) => {
-    button.textContent = data.labels[at]
-    if (data.keys[at]) {
+  buttons.forEach(({ button, by }, index) => {
+    button.textContent = data.labels[index]
+    if (data.keys[index]) {
       const key = document.createElement("kbd")
-      key.textContent = data.keys[at].toUpperCase()
+      key.textContent = data.keys[index].toUpperCase()
       key.ariaHidden = "true"
       button.append(key)
-      button.setAttribute("aria-keyshortcuts", data.keys[at])
+      button.setAttribute("aria-keyshortcuts", data.keys[index])
     }
     button.onclick = () => step(by)
   })
   show()
   const pressed = (event) => {
-    const at = data.keys.indexOf(event.key.toLowerCase())
+    const index = data.keys.indexOf(event.key.toLowerCase())
     const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable=true]")
-    if (at < 0 || typing || event.ctrlKey || event.metaKey || event.altKey) return
+    if (index < 0 || typing || event.ctrlKey || event.metaKey || event.altKey) return
     event.preventDefault()
-    step(buttons[at].by)
+    step(buttons[index].by)
   }
-  // This function is called again with new data, not always after what it returned: one listener at a time.
-  document.removeEventListener("keydown", own.pressed)
-  document.addEventListener("keydown", (own.pressed = pressed))
+  // Called again with new data, sometimes without its cleanup function in between: keep only one listener.
+  document.removeEventListener("keydown", state.pressed)
+  document.addEventListener("keydown", (state.pressed = pressed))
   return () => document.removeEventListener("keydown", pressed)
 }
 """
 _stepper = st.components.v2.component("nmt_workbench_stepper", html=_BUTTONS, css=_STYLE, js=_SCRIPT)
 
 
-class _Counted(NamedTuple):
+class _CountedClicks(NamedTuple):
     """The number of clicks of one pair of buttons that are already counted, and their sum."""
 
     clicks: int = 0
@@ -82,15 +82,15 @@ class _SteppedNumber:
 
     value: int = 0
     version: int = 0
-    counted: dict[str, _Counted] = field(default_factory=dict)  # by the mount of a pair of buttons
+    counted: dict[str, _CountedClicks] = field(default_factory=dict)  # by the mount of a pair of buttons
 
-    def put(self, value: int) -> None:
+    def set_value(self, value: int) -> None:
         self.value = value
         self.version += 1
 
     def is_ahead(self, report: dict[str, Any]) -> bool:
         """Return True if the browser's report has clicks that are not counted yet."""
-        return report["clicks"] > self.counted.get(report["mount"], _Counted()).clicks
+        return report["clicks"] > self.counted.get(report["mount"], _CountedClicks()).clicks
 
     def count(self, report: dict[str, Any], shown: int, step: Callable[[int, int], int]) -> None:
         """Step by the clicks of the browser's report that are not counted yet; none if a later rerun counted them.
@@ -99,29 +99,29 @@ class _SteppedNumber:
         """
         if not self.is_ahead(report):
             return
-        counted = self.counted.get(report["mount"], _Counted())
-        self.counted[report["mount"]] = _Counted(report["clicks"], report["sum"])
-        self.put(step(self.value if report["version"] < self.version else shown, report["sum"] - counted.sum))
+        counted = self.counted.get(report["mount"], _CountedClicks())
+        self.counted[report["mount"]] = _CountedClicks(report["clicks"], report["sum"])
+        self.set_value(step(self.value if report["version"] < self.version else shown, report["sum"] - counted.sum))
 
 
-_LOCK = threading.Lock()  # for all stepped numbers: it is held for an addition
+_LOCK = threading.Lock()  # for all stepped numbers; held only for an addition
 
 
-def put(key: str, value: int) -> None:
+def set_number(key: str, value: int) -> None:
     """Set the number of the widget with this key from a callback; it stays until the browser has seen it."""
-    stepped = _stepped_number(key)
+    number = _stepped_number(key)
     with _LOCK:
-        stepped.put(value)
+        number.set_value(value)
     st.session_state[key] = value
 
 
-def clicked(watched: str, *names: str) -> bool:
-    """Return True if clicks of the buttons for `watched`, or of those with other names, are not counted yet.
+def has_uncounted_clicks(widget_key: str, *names: str) -> bool:
+    """Return True if clicks of the buttons for `widget_key`, or of those with other names, are not counted yet.
 
-    For callbacks of other widgets, which Streamlit calls first: with a click the browser sends their earlier values.
+    For callbacks of other widgets: with a click the browser sends their earlier values, and Streamlit calls them first.
     """
-    stepped = _stepped_number(watched)
-    return any(stepped.is_ahead(report) for name in (watched, *names) if (report := _browser_report(f"step-{name}")))
+    number = _stepped_number(widget_key)
+    return any(number.is_ahead(report) for name in (widget_key, *names) if (report := _browser_report(f"step-{name}")))
 
 
 def show(
@@ -129,28 +129,28 @@ def show(
     last: int,
     labels: tuple[str, str],
     step: Callable[[int, int], int],
-    watched: str,
+    widget_key: str,
     keys: tuple[str, str] = ("", ""),
     name: str = "",
 ) -> None:
-    """Two buttons that step the number of the widget `watched`, enabled from 0 to `last`.
+    """Two buttons that step the number of the widget `widget_key`, enabled from 0 to `last`.
 
     position: the present position. step(number, by): the number `by` positions further, backwards if negative. keys:
     keyboard shortcuts. name: distinguishes two pairs of buttons for the same number.
     """
-    stepper_key, stepped = f"step-{name or watched}", _stepped_number(watched)
+    stepper_key, number = f"step-{name or widget_key}", _stepped_number(widget_key)
     mount = _browser_report(stepper_key).get("mount", "")
-    data = {"mount": mount, "sum": stepped.counted.get(mount, _Counted()).sum, "version": stepped.version}
-    data |= {"place": position, "last": last, "labels": labels, "keys": keys}
-    _stepper(key=stepper_key, data=data, on_clicks_change=lambda: _count(stepper_key, watched, step))
+    data = {"mount": mount, "sum": number.counted.get(mount, _CountedClicks()).sum, "version": number.version}
+    data |= {"position": position, "last": last, "labels": labels, "keys": keys}
+    _stepper(key=stepper_key, data=data, on_clicks_change=lambda: _count(stepper_key, widget_key, step))
 
 
-def _count(stepper_key: str, watched: str, step: Callable[[int, int], int]) -> None:
-    report, stepped, shown = _browser_report(stepper_key), _stepped_number(watched), st.session_state[watched]
+def _count(stepper_key: str, widget_key: str, step: Callable[[int, int], int]) -> None:
+    report, number, shown = _browser_report(stepper_key), _stepped_number(widget_key), st.session_state[widget_key]
     if report:
         with _LOCK:
-            stepped.count(report, shown, step)
-        st.session_state[watched] = stepped.value
+            number.count(report, shown, step)
+        st.session_state[widget_key] = number.value
 
 
 def _browser_report(stepper_key: str) -> dict[str, Any]:
@@ -158,5 +158,5 @@ def _browser_report(stepper_key: str) -> dict[str, Any]:
     return (st.session_state.get(stepper_key) or {}).get("clicks") or {}
 
 
-def _stepped_number(watched: str) -> _SteppedNumber:
-    return st.session_state.setdefault(f"_{watched}-place", _SteppedNumber())
+def _stepped_number(widget_key: str) -> _SteppedNumber:
+    return st.session_state.setdefault(f"_{widget_key}-place", _SteppedNumber())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, PositiveInt
 
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import MOST_CELLS, FigureOptions, ForcedOptions, Shade, number
+from workbench.figures.options import MAX_CELLS, FigureOptions, ForcedOptions, Shade, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
@@ -66,7 +66,8 @@ def _traces(request: Request, forced: ForcedOptions) -> dict[str, SentenceTrace]
     """Trace of the sentence by each run, by short name."""
     names = short_names(request.runs)
     return {
-        names[run.name]: trace_sentence(run, request.test, request.sentence, *forced.forced) for run in request.runs
+        names[run.name]: trace_sentence(run, request.test, request.sentence, *forced.forced_target)
+        for run in request.runs
     }
 
 
@@ -153,7 +154,7 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     for name, trace in _traces(request, options).items():
         queries, keys = _sides(part, trace)
         maps = _maps(layer, head, part, trace)
-        if len(maps) * len(request.runs) * len(queries) * len(keys) > MOST_CELLS:
+        if len(maps) * len(request.runs) * len(queries) * len(keys) > MAX_CELLS:
             raise RunError(f"{len(maps)} maps of {len(queries)} × {len(keys)} are too many; choose a layer or a head")
         across = trace.trace[PARTS[part][0]].values.shape[1] if head == "each" else len(maps)
         for title, weights in maps:
@@ -172,7 +173,7 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
         title="Attention",
         labels=PARTS[part][1],
         columns=across if across > 1 else len(request.runs),
-        caption=f"{_maps_caption(layer, head, part)}, along {options.spoken}. {sums}{rule}",
+        caption=f"{_maps_caption(layer, head, part)}, along {options.target_text}. {sums}{rule}",
         limit=options.limit,
     )
 
@@ -227,8 +228,9 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
         pd.DataFrame(marks, columns=["panel", "query", "key", "kind"]),
         "Alignment",
         columns=len(request.runs),
-        caption=f"{_maps_caption(options.layer, options.head, 'cross')}, along {forced.spoken}; a dot marks the source "
-        "word to which a target word attends most. Words: the sum over source pieces, the mean over target pieces."
+        caption=f"{_maps_caption(options.layer, options.head, 'cross')}, along {forced.target_text}; a dot marks the "
+        "source word to which a target word attends most. Words: the sum over source pieces, the mean over target "
+        "pieces."
         f"{error}",
         name="alignment",
         limit=options.limit,
@@ -279,7 +281,7 @@ def _token_probabilities(request: Request, options: ForcedOptions) -> Figure:
     return token_probabilities(
         _word_table(request, options),
         styles(request),
-        f"Each word of {options.spoken} under forced decoding: its probability, the entropy of the "
+        f"Each word of {options.target_text} under forced decoding: its probability, the entropy of the "
         "distribution it was taken from (nats) and its rank there; rank 1 is the most probable word.",
     )
 
@@ -299,7 +301,7 @@ def _layer_lens(request: Request, options: ForcedOptions) -> Figure:
         tables.append(tokens.lens_table(trace.target, trace.lens_best, arrays, layers).assign(system=name))
     return layer_lens(
         pd.concat(tables, ignore_index=True),
-        f"What the decoder would say after each layer, along {options.spoken}: every layer read through the "
+        f"What the decoder would say after each layer, along {options.target_text}: every layer read through the "
         "final norm and the output matrix (logit lens, nostalgebraist 2020). In the cells the most probable word, "
         "shaded by the probability of the word that was written.",
     )

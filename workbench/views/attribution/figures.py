@@ -35,7 +35,7 @@ class WordAttributionOptions(AttributionOptions):
 
 def explained(request: Request, options: AttributionOptions, word: int | str | None = None) -> list[Explained]:
     """Attribute with each run of a request: all words, or one word, or "sentence"."""
-    settings = options.forced, options.method, options.baseline, word
+    settings = options.forced_target, options.method, options.baseline, word
     return [explain(run, request.test, request.sentence, *settings) for run in request.runs]
 
 

@@ -21,7 +21,7 @@ with errors_as_messages():
         compatible_runs,
         frame.view.test,
         frame.view.sentence,
-        ForcedOptions(**translation).forced,
+        ForcedOptions(**translation).forced_target,
         short_names(frame.tested),
     )
     options = controls.options(words, translation)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt
 
-from workbench.figures.options import FigureOptions, listed
+from workbench.figures.options import FigureOptions, split_list
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first, styles
 from workbench.store.runs import Run, RunError, short_names
@@ -19,7 +19,7 @@ MOST_STEPS = 12  # drawn by default
 
 
 def _window(value: object) -> object:
-    return value if value in (None, "all") else listed(value)
+    return value if value in (None, "all") else split_list(value)
 
 
 class BeamOptions(FigureOptions):

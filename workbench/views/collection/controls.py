@@ -23,7 +23,7 @@ from workbench.export.bundle import VENUES, width_at, write_bundle
 from workbench.export.files import provenance
 from workbench.export.preview import View, previews
 from workbench.export.report import report, runs_of
-from workbench.figures.from_spec import Drawn, on_paper, request_of
+from workbench.figures.from_spec import DrawnFigure, on_paper, request_of
 from workbench.figures.registry import of_a_sentence
 from workbench.figures.spec import Recipe
 from workbench.plotting import theme
@@ -58,7 +58,7 @@ def show(frame: Frame) -> None:
                   disabled=read_only.active())  # fmt: skip
 
 
-def _entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame: Frame) -> Drawn | None:
+def _entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame: Frame) -> DrawnFigure | None:
     """Show one figure of the collection; returns None if it cannot be drawn."""
     drawn = None
     with st.container(border=True):
@@ -77,9 +77,9 @@ def _entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame
     return drawn
 
 
-def _draw(recipe: Recipe, root: Path) -> Drawn:
+def _draw(recipe: Recipe, root: Path) -> DrawnFigure:
     request = request_of(recipe, root)
-    return Drawn(recipe, request, on_paper(recipe, figure_view.drawn(recipe.drawing, request)))
+    return DrawnFigure(recipe, request, on_paper(recipe, figure_view.drawn(recipe.drawing, request)))
 
 
 def _recipe_text(recipe: Recipe) -> str:
@@ -91,7 +91,7 @@ def _recipe_text(recipe: Recipe) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _buttons(path: Path, recipe: Recipe, index: int, count: int, drawn: Drawn | None) -> None:
+def _buttons(path: Path, recipe: Recipe, index: int, count: int, drawn: DrawnFigure | None) -> None:
     key = recipe.key
     if drawn is not None:
         st.segmented_control(
@@ -151,7 +151,7 @@ def _pictures(digest: str, width: str, _figure: Figure) -> dict[View, bytes]:
     return previews(_figure, width)
 
 
-def _downloads(drawn: list[Drawn], some_fail: bool, venue: str, frame: Frame) -> None:
+def _downloads(drawn: list[DrawnFigure], some_fail: bool, venue: str, frame: Frame) -> None:
     unprintable = any(missing_glyphs(item.figure) for item in drawn)
     st.download_button(
         "Download bundle",
@@ -178,14 +178,14 @@ def _downloads(drawn: list[Drawn], some_fail: bool, venue: str, frame: Frame) ->
     )
 
 
-def reported(drawn: Sequence[Drawn], frame: Frame) -> tuple[Sequence[Run], str]:
+def reported(drawn: Sequence[DrawnFigure], frame: Frame) -> tuple[Sequence[Run], str]:
     """Runs and test set of the report: of the sidebar or, if no chosen run has translated it, of the figures."""
     if frame.tested:
         return frame.tested, frame.view.test
     return runs_of(drawn), next((item.request.test for item in drawn if item.request.runs), frame.view.test)
 
 
-def _bundle(drawn: list[Drawn], venue: str) -> bytes:
+def _bundle(drawn: list[DrawnFigure], venue: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         (path,) = write_bundle(drawn, Path(folder) / "figures.zip", venue)
         return path.read_bytes()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from workbench.evaluation.document_context import attending, of_translations, reads_after
-from workbench.figures.options import MOST_CELLS, ForcedOptions, MeanOrNumber, Shade, up_to
+from workbench.figures.options import MAX_CELLS, ForcedOptions, MeanOrNumber, Shade, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError
@@ -67,7 +67,7 @@ def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
         mechanisms = [mechanism for mechanism, attending_side in attending(trace.run) if attending_side == side]
         for mechanism in mechanisms:
             weights, keys = _attended(options, trace, mechanism, side)
-            if weights.size > MOST_CELLS:
+            if weights.size > MAX_CELLS:
                 raise RunError(f"{weights.size} cells are too many for a map; look at the sentences, over=sentences")
             panel = name if len(mechanisms) == 1 else f"{name}, {mechanism.replace('_', ' ')}"
             read[panel] = "their translations" if of_translations(mechanism, side) else "sources"
@@ -84,8 +84,8 @@ def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
         labels=(f"context ({read_texts})" if same_texts else "context", _POSITIONS[side]),
         columns=1,
         caption=f"Shares of {keys_read} ({read_texts}), from each {_POSITIONS[side]} position, a mean over what is not "
-        f"chosen of layers and heads; each sentence ends in </s>; along {options.spoken}. Sparse shares of sentences "
-        "may be nothing.",
+        f"chosen of layers and heads; each sentence ends in </s>; along {options.target_text}. Sparse shares of "
+        "sentences may be nothing.",
         name="context-attention",
         limit=options.limit,
     )
@@ -102,8 +102,8 @@ def _attended(
 
     array = trace.array(f"{mechanism}.{side}.attention")
     weights = array if array.ndim == 4 else array[None]  # [layer, head, query, key]
-    layer = up_to(options, "layer", weights.shape[0])
-    head = up_to(options, "head", weights.shape[1])
+    layer = number_up_to(options, "layer", weights.shape[0])
+    head = number_up_to(options, "head", weights.shape[1])
     shares = attention.average(weights, layer, head)
     tokens, prefix = trace.context, "context"
     if of_translations(mechanism, side):

@@ -31,7 +31,7 @@ def _changes(request: Request, options: ForcedOptions) -> Figure:
     if not compatible_runs:
         raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
     tables = [
-        changes(trace.run, request.test, request.sentence, *options.forced).iloc[1:].assign(system=name)
+        changes(trace.run, request.test, request.sentence, *options.forced_target).iloc[1:].assign(system=name)
         for name, trace in passes(request, options, compatible_runs)
     ]
     table = pd.concat(tables, ignore_index=True)
@@ -45,7 +45,7 @@ def _changes(request: Request, options: ForcedOptions) -> Figure:
     return context_changes(
         words.assign(at=positions),
         wholes.assign(label=labels),
-        f"Change of log P along {options.spoken} where a word of the context is left out (words as blanks part "
+        f"Change of log P along {options.target_text} where a word of the context is left out (words as blanks part "
         "them), a whole sentence, all of them; with as many sentences of another document; with the words of each "
         "sentence backwards, with the sentences in the other order. Couplings moved: half the sum of absolute "
         "differences of c in the last iteration, a mean over the words that are left; not known of a context with "

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt
 
 from workbench.evaluation.document_context import CAPSULES, routing_context
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import MOST_CELLS, ForcedOptions, MeanOrNumber, Shade, number, up_to
+from workbench.figures.options import MAX_CELLS, ForcedOptions, MeanOrNumber, Shade, number, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
@@ -53,7 +53,7 @@ def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterato
     names = short_names(request.runs)
     count = 0
     for run in runs:
-        trace = trace_sentence(run, request.test, request.sentence, *options.forced)
+        trace = trace_sentence(run, request.test, request.sentence, *options.forced_target)
         if trace.before is not None and trace.before.there:
             count += 1
             yield names[run.name], trace
@@ -71,7 +71,7 @@ def array(trace: SentenceTrace, name: str) -> np.ndarray:
 
 def _iterations(options: ContextRoutingOptions, count: int) -> list[int]:
     """Iterations to draw, counted from 0."""
-    requested = up_to(options, "iteration", count - 1)
+    requested = number_up_to(options, "iteration", count - 1)
     return list(range(count)) if requested is None else [requested]
 
 
@@ -124,7 +124,7 @@ def _routing(request: Request, options: ContextRoutingOptions) -> Figure:
             for row, values in rows.items()
         ]
     cells = pd.concat(tables, ignore_index=True)
-    if len(cells) > MOST_CELLS:
+    if len(cells) > MAX_CELLS:
         raise RunError(f"{len(cells)} cells are too many for maps; choose one iteration, or fewer runs")
     scale = "p without its tanh" if options.raw else "p = tanh of the correlation"
     return context_routing(
@@ -132,7 +132,7 @@ def _routing(request: Request, options: ContextRoutingOptions) -> Figure:
         "Pieces of the sentences before, the farthest first, each sentence with its </s>. c: how much of a word goes "
         f"to a capsule, shaded by its ratio to an even share; {scale} with the capsule's query; a word counts by c + "
         f"p (Algorithm 1, line 20). Iterations count from 0, as in Figures 6 and 7 of Yang 2019; along "
-        f"{options.spoken}.",
+        f"{options.target_text}.",
     )
 
 
@@ -179,7 +179,7 @@ def _curves(request: Request, options: ForcedOptions) -> Figure:
         "Among how many capsules a word is spread as if evenly (exp of the mean entropy of c); among how many all "
         "words together are, and what the fullest capsule gets of them (1: all went to one, it collapsed); how many of "
         "the weights c + p are below zero; cosine of each query with the first one, a mean over capsules, after the "
-        f"iteration (E8). Dotted: as many as there are; along {options.spoken}.",
+        f"iteration (E8). Dotted: as many as there are; along {options.target_text}.",
         styles(request),
     )
 
@@ -206,7 +206,7 @@ def _read(request: Request, options: CapsulesReadOptions) -> Figure:
         labels=("source", "capsule"),
         columns=1,
         caption="Shares of the capsules in the attention of each source position, a mean over what is not chosen of "
-        f"layers and heads; columns sum to one; along {options.spoken}.",
+        f"layers and heads; columns sum to one; along {options.target_text}.",
         name="context-capsules-read",
         limit=options.limit,
     )

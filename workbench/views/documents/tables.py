@@ -11,7 +11,7 @@ import streamlit as st
 from workbench.app.components import stepper
 from workbench.app.components.figure_view import Stamps, stamps
 from workbench.app.components.row_selection import look_at
-from workbench.app.components.stepper import put
+from workbench.app.components.stepper import set_number
 from workbench.app.frame import Frame, escape_markdown, page_file
 from workbench.evaluation.document_context import context_aware_runs, reads_after, reads_translations
 from workbench.evaluation.scoring import METRIC_NAMES, Counting
@@ -27,8 +27,8 @@ def choose(rows_of_document: Mapping[str, Sequence[int]], sentence: int) -> str:
     current = next(document for document, rows in rows_of_document.items() if sentence in rows)
 
     def go() -> None:
-        if not stepper.clicked("sentence", "document"):
-            put("sentence", rows_of_document[st.session_state["document"]][0])
+        if not stepper.has_uncounted_clicks("sentence", "document"):
+            set_number("sentence", rows_of_document[st.session_state["document"]][0])
 
     st.session_state["document"] = current
     st.selectbox(

@@ -91,7 +91,11 @@ def _steps(study: Study, rater: str, position: int, rated: list[bool]) -> None:
         stepper.show(position, len(rated) - 1, ("Back", "Forward"), partial(_step, len(rated) - 1), key)
         unrated = _next(rated, -1)
         st.button(
-            "First not rated", on_click=stepper.put, args=(key, unrated), disabled=unrated < 0, key="rating-first"
+            "First not rated",
+            on_click=stepper.set_number,
+            args=(key, unrated),
+            disabled=unrated < 0,
+            key="rating-first",
         )
 
 
@@ -132,7 +136,7 @@ def _save(study: Study, rater: str, position: int) -> None:
     except RunError as error:
         st.session_state[_NOTICE] = str(error)
         return
-    stepper.put(_position_key(study, rater), _after(study, rater, position, rating.marks(study, rater)))
+    stepper.set_number(_position_key(study, rater), _after(study, rater, position, rating.marks(study, rater)))
 
 
 def _after(study: Study, rater: str, position: int, marks: Mapping[int, Mapping[str, Mark]]) -> int:

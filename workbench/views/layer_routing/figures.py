@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import ForcedOptions, up_to
+from workbench.figures.options import ForcedOptions, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
@@ -73,7 +73,7 @@ def _passes(request: Request, options: RoutingOptions) -> list[Pass]:
     names, side, passes = short_names(request.runs), options.side, []
     for run in request.runs:
         routing_mechanism(run, side)
-        trace = trace_sentence(run, request.test, request.sentence, *options.forced)
+        trace = trace_sentence(run, request.test, request.sentence, *options.forced_target)
         passes.append((run, names[run.name], trace, assignments(run, trace, side)))
     return passes
 
@@ -90,12 +90,12 @@ def _tokens(trace: SentenceTrace, options: RoutingOptions) -> tuple[str, ...]:
 def _position(passes: Sequence[Pass], options: RoutingOptions) -> int | None:
     """Chosen position, at most the last one of the longest sentence; None for the mean over all."""
     longest = max(len(_tokens(trace, options)) for _, _, trace, _ in passes)
-    return up_to(options, "position", longest - 1)
+    return number_up_to(options, "position", longest - 1)
 
 
 def _iteration(array: np.ndarray, options: RoutingOptions) -> int | None:
     """Chosen iteration; None for all."""
-    return up_to(options, "iteration", len(array))
+    return number_up_to(options, "iteration", len(array))
 
 
 def _position_text(passes: Sequence[Pass], options: RoutingOptions, position: int | None) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from workbench.evaluation.gold_alignments import has_truth, truths
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import MOST_CELLS, ForcedOptions, Places, up_to
+from workbench.figures.options import MAX_CELLS, ForcedOptions, Places, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first
 from workbench.store.runs import Run, RunError, short_names
@@ -97,7 +97,7 @@ def _piece_mass(forced: SentenceTrace, options: MassOptions, capsules: bool) -> 
     from analyses.past_future import group_mass
 
     mass = forced.array(MASS)
-    iteration = up_to(options, "iteration", iterations(forced))
+    iteration = number_up_to(options, "iteration", iterations(forced))
     if ASSIGNMENTS not in forced.trace:
         if capsules:
             raise RunError(f"{forced.run.name} routes nothing to capsules; choose a run of gdr, or leave out capsules")
@@ -115,7 +115,7 @@ def _forced_sentences(
     names = short_names(request.runs)
     sentences = []
     for run in runs:
-        forced = trace_sentence(run, request.test, request.sentence, *options.forced)
+        forced = trace_sentence(run, request.test, request.sentence, *options.forced_target)
         mass, sources, targets = (
             _piece_mass(forced, options, capsules),
             list(forced.source),
@@ -203,7 +203,7 @@ def _mass_caption(options: MassOptions, sentences: list[_ForcedSentence]) -> str
     rule = "Pieces." if options.pieces else "Words: the mean over their pieces."
     two_attentions = " Of two attentions a word has the sum of its pieces, and its groups do not sum to one."
     one_attention = all(_sums_to_one(sentence.mass) for sentence in sentences)
-    return f"{after}, along {options.spoken}. {rule}{'' if one_attention else two_attentions}"
+    return f"{after}, along {options.target_text}. {rule}{'' if one_attention else two_attentions}"
 
 
 def _sums_to_one(mass: np.ndarray) -> bool:
@@ -214,7 +214,7 @@ def _sums_to_one(mass: np.ndarray) -> bool:
 
 
 def _step(options: MassOptions, sentences: list[_ForcedSentence]) -> int | None:
-    return up_to(options, "step", max(len(sentence.targets) for sentence in sentences) - 1)
+    return number_up_to(options, "step", max(len(sentence.targets) for sentence in sentences) - 1)
 
 
 @figure("past-future", scope="sentence", options=PastFutureOptions)
@@ -229,7 +229,7 @@ def _past_future(request: Request, options: PastFutureOptions) -> Figure:
     if not all(set(groups) <= set(sentence.groups) for sentence in sentences):
         raise RunError("these runs have not the same capsules; draw them one by one, or leave out capsules")
     cells = len(groups) * sum(len(sentence.sources) * len(sentence.targets) for sentence in sentences)
-    if cells > MOST_CELLS:
+    if cells > MAX_CELLS:
         raise RunError(f"{cells} cells are too many for maps; draw fewer runs, or the strip of single steps")
     tables = [_cells(sentence, groups) for sentence in sentences]
     if options.difference and not options.capsules:

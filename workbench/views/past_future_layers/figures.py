@@ -11,7 +11,7 @@ from pydantic import Field
 
 from workbench.evaluation.gold_alignments import has_truth, truths
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import ForcedOptions, MeanOrNumber, number, up_to
+from workbench.figures.options import ForcedOptions, MeanOrNumber, number, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, short_names
@@ -45,7 +45,7 @@ def _drawn_runs(request: Request) -> list[Run]:
 
 
 def _trace(request: Request, options: ForcedOptions, run: Run) -> SentenceTrace:
-    return trace_sentence(run, request.test, request.sentence, *options.forced)
+    return trace_sentence(run, request.test, request.sentence, *options.forced_target)
 
 
 def _left_out(request: Request) -> str:
@@ -83,7 +83,7 @@ def _content_states(request: Request, options: ForcedOptions) -> Figure:
             rows = {"step": range(len(values)), "token": list(forced.target), "value": values}
             tables.append(pd.DataFrame(rows).assign(system=names[run.name], side=side, measure=measure))
     table = _sorted_by_measure(pd.concat(tables, ignore_index=True), list(MEASURES))
-    translation = options.spoken
+    translation = options.target_text
     caption = f"{translation[0].upper()}{translation[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
     return content_states(table, MEASURES, caption + _left_out(request))
 
@@ -142,7 +142,7 @@ def _coverage_map(request: Request, options: CoverageMapOptions) -> Figure:
     neural = {names[run.name]: coverage_units(run) for run in request.runs if coverage_units(run)}
     if options.unit != "mean" and not neural:
         raise RunError("unit: none of the runs has neural coverage; leave it out")
-    unit = up_to(options, "unit", min(neural.values(), default=1))
+    unit = number_up_to(options, "unit", min(neural.values(), default=1))
     for run in request.runs:
         forced = _trace(request, options, run)
         if CROSS not in forced.trace:

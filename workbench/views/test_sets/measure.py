@@ -53,7 +53,7 @@ def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
     import pandas as pd
 
     from workbench.evaluation.translate import prepared_of
-    from workbench.papers.our_measurements import place
+    from workbench.papers.our_measurements import origin_fields
 
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for run in runs:
@@ -70,8 +70,8 @@ def corpora_table(runs: Sequence[Run]) -> pd.DataFrame:
             documents = None if document_ids is None else len(np.unique(np.asarray(document_ids)))
             length = np.nan if not documents else len(text) / documents
             rows[prepared.digest, split] = {
-                "data": place(run, split)["data"], "split": split, "sentences": len(text), "documents": documents,
-                "length": length, "runs": run.name,
+                "data": origin_fields(run, split)["data"], "split": split, "sentences": len(text),
+                "documents": documents, "length": length, "runs": run.name,
             }  # fmt: skip
     columns = ["data", "split", "sentences", "documents", "length", "runs"]
     return pd.DataFrame(list(rows.values()), columns=columns).astype({"documents": "Int64"})

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
 
 from workbench.evaluation import scoring
 from workbench.evaluation.word_frequencies import COUNTED, of_training
-from workbench.figures.options import FigureOptions, listed
+from workbench.figures.options import FigureOptions, split_list
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import RunError, short_names
@@ -48,7 +48,7 @@ class NgramOptions(WordOptions):
     """Options of the figure `ngram-differences`."""
 
     beside: str | None = Field(None, description="The run beside the baseline by its short name; the next unless told")
-    orders: Annotated[tuple[PositiveInt, ...], BeforeValidator(listed)] = Field(
+    orders: Annotated[tuple[PositiveInt, ...], BeforeValidator(split_list)] = Field(
         (1, 2, 3, 4), description="Of how many words"
     )
     most: NonNegativeInt = Field(MOST_NGRAMS, description="How many of either system")

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from workbench.app.components import figure_view
-from workbench.app.components.stepper import put
+from workbench.app.components.stepper import set_number
 from workbench.app.frame import escape_markdown
 from workbench.figures.request import Request
 from workbench.views.words import figures
@@ -62,4 +62,4 @@ def _show_table(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
 def _select_example(key: str, rows: pd.DataFrame) -> None:
     selected_rows = st.session_state[key]["selection"]["rows"]
     if selected_rows and len(rows["examples"][selected_rows[0]]):
-        put("sentence", int(rows["examples"][selected_rows[0]][0]))
+        set_number("sentence", int(rows["examples"][selected_rows[0]][0]))

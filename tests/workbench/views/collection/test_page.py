@@ -11,7 +11,7 @@ from workbench.app.frame import Frame, escape_markdown
 from workbench.app.url_state import ViewState
 from workbench.export import collection
 from workbench.figures.drawing import draw
-from workbench.figures.from_spec import Drawn, request_of
+from workbench.figures.from_spec import DrawnFigure, request_of
 from workbench.figures.spec import Recipe
 from workbench.store.runs import list_runs
 from workbench.views.collection.controls import reported
@@ -82,7 +82,7 @@ def test_figures_are_shown_as_on_paper_in_their_order(path):
 def test_the_report_is_of_the_figures_where_no_chosen_run_has_translated_anything(with_demo):
     by_name = {run.name: run for run in list_runs(with_demo)}
     request = request_of(BLEU, with_demo)
-    drawn = [Drawn(BLEU, request, draw(BLEU.drawing, request))]
+    drawn = [DrawnFigure(BLEU, request, draw(BLEU.drawing, request))]
     runs = (by_name["demo/future-cost-2"],)
     chosen = Frame(with_demo, runs, (), ViewState(("demo/future-cost-2",), "test"))
     assert reported(drawn, chosen) == (runs, "test")

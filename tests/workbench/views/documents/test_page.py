@@ -11,7 +11,7 @@ from tests.workbench.views.app_pages import codes, open_page, texts
 from workbench.evaluation.document_context import context_rows, reads_translations
 from workbench.evaluation.scoring import Counting
 from workbench.evaluation.translate import prepared_of
-from workbench.papers.our_measurements import place
+from workbench.papers.our_measurements import origin_fields
 from workbench.store.runs import RunError, open_run
 from workbench.views.documents import measure as documents
 from workbench.views.test_sets.measure import corpora_table
@@ -85,7 +85,7 @@ def test_corpora_are_told_as_table_1_tells_them(context_runs):
     assert 6 <= table.loc["train", "length"] <= 14  # what the corpus is configured for
     # The folder of all prepared data is called so: what it belongs to has the name.
     assert prepared.folder.name == "data"
-    assert set(table["data"]) == {prepared.folder.parent.name} == {place(context_runs[0], "test")["data"]}
+    assert set(table["data"]) == {prepared.folder.parent.name} == {origin_fields(context_runs[0], "test")["data"]}
 
 
 def test_the_page_shows_the_document_of_the_sentence_and_its_scores(with_context, context_runs, tested):
