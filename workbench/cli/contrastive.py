@@ -66,7 +66,7 @@ def contrastive_eval(
         refuse(f"--tag {tag}: no item has the tag {unknown[0]!r}; there is {', '.join(known) or 'none'}")
     for opened_run in opened:
         with bar(f"scoring with {opened_run.name}") as show:
-            path = contrastive.measure(
+            path = contrastive.score_items(
                 opened_run, items, name, origin, device, step=lambda done, total: show(done, total, "")
             )  # fmt: skip
         say(str(path), err=True)

@@ -55,7 +55,7 @@ class ContextSentences:
         return entry + 1 if entry < first else first - 1 - entry
 
     @property
-    def there(self) -> int:
+    def count(self) -> int:
         """The number of sentences that exist."""
         return len(self.in_order)
 
@@ -162,14 +162,14 @@ def of_another_document(
 ) -> ContextSentences | None:
     """A context of the same size from the next document that has one, cyclically; None if there is no such document."""
     documents, reach = test_set.documents, len(context.sources) - context.after
-    if documents is None or not context.there:
+    if documents is None or not context.count:
         return None
     for step in range(1, len(documents)):
         row = (sentence + step) % len(documents)
         if documents[row] == documents[sentence]:
             continue
         other = before(test_set, row, reach, outputs, context.after)
-        if other.there == context.there:
+        if other.count == context.count:
             return other
     return None
 

@@ -33,19 +33,19 @@ def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.DEF
     layout = screen_layout.lay_out(figure, width)
     figure, columns = layout.figure, layout.figure.columns
     rows = len(layout.heights)
-    across = columns * layout.panel + (columns - 1) * layout.between
+    across = columns * layout.panel + (columns - 1) * layout.column_gap
     drawn = make_subplots(
         rows=rows, cols=columns, row_heights=list(layout.heights),
         shared_xaxes="columns" if figure.shared_x else False, shared_yaxes="rows" if figure.shared_y else False,
-        vertical_spacing=layout.gap / (layout.area + layout.gap * (rows - 1)) if rows > 1 else 0.0,
-        horizontal_spacing=layout.between / across if columns > 1 else 0.0,
+        vertical_spacing=layout.row_gap / (layout.area + layout.row_gap * (rows - 1)) if rows > 1 else 0.0,
+        horizontal_spacing=layout.column_gap / across if columns > 1 else 0.0,
         subplot_titles=[plotly_lines(panel.title, layout.panel / FONT) for panel in figure.panels]
         if any(panel.title for panel in figure.panels) else None,
     )  # fmt: skip
     _set_layout(drawn, layout, dark)
     bars = _color_axes(drawn, layout)
     legend = figure.legend()
-    screen = Screen(dark, layout.words)
+    screen = Screen(dark, layout.word_scale)
     named_series: set[str] = set()
     for number, panel in enumerate(figure.panels):
         cell = {"row": number // columns + 1, "col": number % columns + 1}

@@ -21,15 +21,15 @@ FONT, TITLE_FONT = 12, 14
 BAR, BAR_ROOM = 12, 68  # the colour bar; the bar with its labels
 TITLE_PAD = 6
 _LINE, _TITLE_LINE = 15, 19  # of a text on several lines
-_TITLE, _PANEL_TITLE, _EDGE, _BETWEEN = 30, 26, 14, 20
-_FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; beside it: the numbers of an axis
-_NARROWEST_PANEL = 140
-_TICK = 40  # of an axis that Plotly gives a tick, at least
-_NARROWEST_LABEL = 13.0  # of upright texts beside each other
-LEGEND_LINE = 56  # of a key: the longest dash and its gap twice, so that it reads as on the line itself
-_LEGEND_KEY, _LEGEND_ROW = LEGEND_LINE + 15, 29  # a key with what parts it from the next; a row of keys
-_MOST_SLANTED = 150
-_WORDS_LEAST, _WORDS_MOST = 1.5, 1.75  # pixels for a point of a word in a panel
+_TITLE, _PANEL_TITLE, _EDGE, _COLUMN_GAP = 30, 26, 14, 20
+_FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; left of it: the numbers of an axis
+_MIN_PANEL_WIDTH = 140
+_TICK = 40  # least length of an axis per tick of Plotly
+_MIN_LABEL_WIDTH = 13.0  # of upright texts beside each other
+LEGEND_LINE = 56  # of a key: twice the longest dash and its gap, so that it looks like the line
+_LEGEND_KEY, _LEGEND_ROW = LEGEND_LINE + 15, 29  # a key with the space after it; a row of keys
+_MAX_SLANTED_HEIGHT = 150
+_MIN_WORD_SCALE, _MAX_WORD_SCALE = 1.5, 1.75  # pixels per point of the words in a panel
 
 BarKey = tuple[ColorRole, tuple[float, float], str]
 
@@ -38,9 +38,8 @@ BarKey = tuple[ColorRole, tuple[float, float], str]
 class Layout:
     """A figure with as many columns as fit, and the pixels of its parts.
 
-    title: above the last line of the title; between, gap: distance of two columns, two rows; panel: the width of one;
-    heights: of the rows; words: pixels for a point of the words in a panel; bars: slot, first and last row of each
-    color bar.
+    title: the height above the last line of the title; panel: the width of one; heights: of the rows; word_scale:
+    pixels per point of the words in a panel; bars: slot, first and last row of each color bar.
     """
 
     figure: Figure
@@ -50,11 +49,11 @@ class Layout:
     title: int
     top: int
     bottom: int
-    between: int
-    gap: int
+    column_gap: int
+    row_gap: int
     panel: float
     heights: tuple[float, ...]
-    words: float
+    word_scale: float
     bars: dict[BarKey, tuple[int, int, int]]
 
     @property
@@ -68,7 +67,7 @@ class Layout:
 
     @property
     def height(self) -> float:
-        return self.area + self.gap * (len(self.heights) - 1) + self.top + self.bottom
+        return self.area + self.row_gap * (len(self.heights) - 1) + self.top + self.bottom
 
 
 def bar_key(heat: Heat) -> BarKey:
@@ -76,23 +75,27 @@ def bar_key(heat: Heat) -> BarKey:
     return heat.role, heat.limits, heat.label
 
 
-def least_width(figure: Figure) -> int:
-    """The width below which texts of the figure would overlap in any layout."""
+def min_width(figure: Figure) -> int:
+    """The width below which texts of the figure overlap in any layout."""
     figure = replace(figure, columns=1)
-    fixed_width = _right(figure) + math.ceil(_least_panel_width(figure))
-    width = fixed_width + _left(figure, DEFAULT_WIDTH // 2)
-    while (wider := fixed_width + _left(figure, width)) > width:  # a wider page shows more of the texts beside a panel
+    fixed_width = _space_right(figure) + math.ceil(_min_panel_width(figure))
+    width = fixed_width + _space_left(figure, DEFAULT_WIDTH // 2)
+    # A wider page shows more of the texts left of a panel, which then needs more space.
+    while (wider := fixed_width + _space_left(figure, width)) > width:
         width = wider
     return width
 
 
 def lay_out(figure: Figure, width: int) -> Layout:
-    """The layout for a screen of `width` pixels, or of `least_width` if that is more."""
-    width = max(width, least_width(figure))
+    """The layout for a screen of `width` pixels, or of `min_width` if that is more."""
+    width = max(width, min_width(figure))
     figure = replace(figure, columns=_columns_that_fit(figure, width))
-    left, right, panel_width = _left(figure, width), _right(figure), _panel_width(figure, figure.columns, width)
-    titled = max((lines(plotly_lines(panel.title, panel_width / FONT)) for panel in figure.panels), default=0)
-    bottom = max((_below(panel, panel_width) for panel in figure.panels), default=_FLAT_LABELS)
+    left, right = _space_left(figure, width), _space_right(figure)
+    panel_width = _panel_width(figure, figure.columns, width)
+    panel_title_lines = max(
+        (lines(plotly_lines(panel.title, panel_width / FONT)) for panel in figure.panels), default=0
+    )
+    bottom = max((_space_below(panel, panel_width) for panel in figure.panels), default=_FLAT_LABELS)
     heights = tuple(theme.SCREEN_PIXELS_PER_INCH * max(panel.height for panel in row) for row in _rows(figure))
     title_lines_height = _TITLE_LINE * max(0, lines(title_lines(figure, width)) - 1)
     return Layout(
@@ -103,21 +106,22 @@ def lay_out(figure: Figure, width: int) -> Layout:
         title=TITLE_PAD + title_lines_height,
         top=_TITLE
         + title_lines_height
-        + (_PANEL_TITLE + _LINE * (titled - 1) if titled else 0)
+        + (_PANEL_TITLE + _LINE * (panel_title_lines - 1) if panel_title_lines else 0)
         + legend_height(figure, width),
         bottom=bottom,
-        between=_between(figure, width),
-        gap=(22 if figure.shared_x else max(58, bottom)) + (3 + _LINE * titled if titled else 0),
+        column_gap=_column_gap(figure, width),
+        row_gap=(22 if figure.shared_x else max(58, bottom))
+        + (3 + _LINE * panel_title_lines if panel_title_lines else 0),
         panel=panel_width,
         heights=heights,
-        words=_words(figure, panel_width),
+        word_scale=_word_scale(figure, panel_width),
         bars=_bars(figure),
     )
 
 
 def title_lines(figure: Figure, width: int) -> str:
     """The title, broken into lines that fit."""
-    return plotly_lines(figure.title, (width - _left(figure, width) - _EDGE) / TITLE_FONT)
+    return plotly_lines(figure.title, (width - _space_left(figure, width) - _EDGE) / TITLE_FONT)
 
 
 def series_lines(series: str, room: float) -> str:
@@ -127,7 +131,7 @@ def series_lines(series: str, room: float) -> str:
 
 def legend_height(figure: Figure, width: int) -> int:
     """The height of the legend above the panels, with names in rows as Plotly sets them."""
-    room = width - _left(figure, width) - _right(figure)
+    room = width - _space_left(figure, width) - _space_right(figure)
     rows: list[list[str]] = []
     used = math.inf
     for name in (series_lines(mark.series, room) for mark in figure.legend()):
@@ -141,7 +145,7 @@ def legend_height(figure: Figure, width: int) -> int:
 
 
 def ticks(axis: Axis, room: float, vertical: bool = False) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """The labelled positions of an axis `room` pixels long, and their texts: every nth if they would touch.
+    """The labelled positions of an axis `room` pixels long, and their texts: only every nth if all of them would touch.
 
     vertical: a y axis, whose texts lie flat.
     """
@@ -149,8 +153,8 @@ def ticks(axis: Axis, room: float, vertical: bool = False) -> tuple[tuple[float,
     if len(positions) < 2:
         return positions, texts
     flat = FONT * max(map(ems, texts)) + 6
-    needed = _NARROWEST_LABEL if vertical else min(_NARROWEST_LABEL, flat)
-    every = math.ceil(needed / _spacing(axis, positions, room) - 1e-6)
+    spacing = _MIN_LABEL_WIDTH if vertical else min(_MIN_LABEL_WIDTH, flat)
+    every = math.ceil(spacing / _spacing(axis, positions, room) - 1e-6)
     return positions[:: max(1, every)], texts[:: max(1, every)]
 
 
@@ -165,39 +169,39 @@ def _rows(figure: Figure) -> list[tuple[Panel, ...]]:
 
 
 def _columns_that_fit(figure: Figure, width: int) -> int:
-    least = max(_NARROWEST_PANEL, _least_panel_width(figure))
-    fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= least)
+    min_panel_width = max(_MIN_PANEL_WIDTH, _min_panel_width(figure))
+    fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= min_panel_width)
     return next(fitting, 1)
 
 
 def _panel_width(figure: Figure, columns: int, width: int) -> float:
     figure = replace(figure, columns=columns)
-    between = _between(figure, width) * (columns - 1)
-    return (width - _left(figure, width) - _right(figure) - between) / columns
+    gaps = _column_gap(figure, width) * (columns - 1)
+    return (width - _space_left(figure, width) - _space_right(figure) - gaps) / columns
 
 
-def _between(figure: Figure, width: int) -> int:
+def _column_gap(figure: Figure, width: int) -> int:
     """The space left of panels that are not in the first column."""
-    later = [panel for number, panel in enumerate(figure.panels) if number % figure.columns]
-    return _BETWEEN if figure.shared_y else _widest(later, width)
+    right_panels = [panel for number, panel in enumerate(figure.panels) if number % figure.columns]
+    return _COLUMN_GAP if figure.shared_y else _max_label_width(right_panels, width)
 
 
-def _left(figure: Figure, width: int) -> int:
+def _space_left(figure: Figure, width: int) -> int:
     """The space left of the panels of the first column."""
-    return _widest(figure.panels[:: figure.columns], width)
+    return _max_label_width(figure.panels[:: figure.columns], width)
 
 
-def _widest(panels: Sequence[Panel], width: int) -> int:
+def _max_label_width(panels: Sequence[Panel], width: int) -> int:
     return max((_label_width(panel, width) for panel in panels if panel.y.visible), default=_EDGE)
 
 
 def _label_width(panel: Panel, width: int) -> int:
-    texts = [cut_to(text, text_room(width)) for text in panel.y.labelled()[1]] or _numbers_of(panel)
+    texts = [cut_to(text, text_room(width)) for text in panel.y.labelled()[1]] or _end_numbers(panel)
     title = lines(plotly_lines(panel.y.label, panel.height * theme.SCREEN_PIXELS_PER_INCH / FONT))
     return 10 + _LINE * title + max(_NUMBERS, int(FONT * max(map(ems, texts), default=0.0)) + 4)
 
 
-def _numbers_of(panel: Panel) -> list[str]:
+def _end_numbers(panel: Panel) -> list[str]:
     """The numbers at the ends of a linear y axis, with as many digits as Plotly's ticks have.
 
     Plotly sets at most nine ticks at steps of 1, 2 or 5 times a power of ten. Empty for an axis that reaches tens of
@@ -207,9 +211,9 @@ def _numbers_of(panel: Panel) -> list[str]:
     if panel.y.log or not 0 < high - low < math.inf or max(-low, high) >= 1e4:
         return []
     height = panel.height * theme.SCREEN_PIXELS_PER_INCH
-    least = (high - low) / (min(max(height / _TICK, 4), 9) + 1)
-    power = math.floor(math.log10(least))
-    digits = max(0, -power if least <= 5 * 10.0**power else -power - 1)
+    min_step = (high - low) / (min(max(height / _TICK, 4), 9) + 1)
+    power = math.floor(math.log10(min_step))
+    digits = max(0, -power if min_step <= 5 * 10.0**power else -power - 1)
     return [f"{end:.{digits}f}" for end in (low, high)]
 
 
@@ -217,15 +221,15 @@ def _span(panel: Panel) -> tuple[float, float]:
     """The least and the largest y of the marks that need an axis."""
     marks = [mark for mark in panel.marks if isinstance(mark, Line | Bars | Points | Segments)]
     arrays = [mark.values(mark.y) for mark in marks]
-    banded = [m for m in marks if isinstance(m, Line) or (isinstance(m, Points) and m.error_axis == "y")]
-    arrays += [mark.values(name) for mark in banded for name in (mark.low, mark.high) if name is not None]
+    with_errors = [m for m in marks if isinstance(m, Line) or (isinstance(m, Points) and m.error_axis == "y")]
+    arrays += [mark.values(name) for mark in with_errors for name in (mark.low, mark.high) if name is not None]
     arrays += [np.zeros(1)] * any(isinstance(mark, Bars) for mark in marks)
     values = np.concatenate([*arrays, np.empty(0)])
     values = values[np.isfinite(values)]
     return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
 
 
-def _right(figure: Figure) -> int:
+def _space_right(figure: Figure) -> int:
     slots = [slot for slot, _, _ in _bars(figure).values()]
     return _EDGE + BAR_ROOM * (max(slots) + 1 if slots else 0)
 
@@ -235,11 +239,15 @@ def _bars(figure: Figure) -> dict[BarKey, tuple[int, int, int]]:
     for number, row in enumerate(_rows(figure)):
         for heat in (mark for panel in row for mark in panel.marks if isinstance(mark, Heat)):
             rows.setdefault(bar_key(heat), []).append(number)
-    placed: dict[BarKey, tuple[int, int, int]] = {}
+    slots_and_rows: dict[BarKey, tuple[int, int, int]] = {}
     for key, panel_rows in rows.items():
-        used = {slot for slot, first, last in placed.values() if first <= max(panel_rows) and min(panel_rows) <= last}
-        placed[key] = next(slot for slot in count() if slot not in used), min(panel_rows), max(panel_rows)
-    return placed
+        used = {
+            slot
+            for slot, first, last in slots_and_rows.values()
+            if first <= max(panel_rows) and min(panel_rows) <= last
+        }
+        slots_and_rows[key] = next(slot for slot in count() if slot not in used), min(panel_rows), max(panel_rows)
+    return slots_and_rows
 
 
 def _spacing(axis: Axis, positions: tuple[float, ...], room: float) -> float:
@@ -249,7 +257,7 @@ def _spacing(axis: Axis, positions: tuple[float, ...], room: float) -> float:
     return room * abs(positions[1] - positions[0]) / (high - low)
 
 
-def _below(panel: Panel, room: float) -> int:
+def _space_below(panel: Panel, room: float) -> int:
     """The room for the labels below a panel, which Plotly slants by 30° or 90° if they would touch.
 
     It is fixed for a figure, so that the figure does not jump while a slider moves.
@@ -260,43 +268,43 @@ def _below(panel: Panel, room: float) -> int:
     if len(positions) < 2 or longest + 4 <= _spacing(panel.x, positions, room):
         return _FLAT_LABELS + title
     if _spacing(panel.x, positions, room) < 2 * 1.3 * FONT:  # too near for 30°
-        return _FLAT_LABELS + title + min(_MOST_SLANTED, int(longest) - _LINE)
-    return _FLAT_LABELS + title + min(_MOST_SLANTED, int(longest / 2))
+        return _FLAT_LABELS + title + min(_MAX_SLANTED_HEIGHT, int(longest) - _LINE)
+    return _FLAT_LABELS + title + min(_MAX_SLANTED_HEIGHT, int(longest / 2))
 
 
-def _least_panel_width(figure: Figure) -> float:
+def _min_panel_width(figure: Figure) -> float:
     """The least width of a panel at which its labels and words do not overlap."""
-    labels = [len(panel.x.labelled()[0]) * _NARROWEST_LABEL for panel in figure.panels if panel.x.visible]
-    words = [_least_panel_points(panel) * _WORDS_LEAST for panel in figure.panels]
-    return max([_NARROWEST_PANEL, *labels, *words])
+    labels = [len(panel.x.labelled()[0]) * _MIN_LABEL_WIDTH for panel in figure.panels if panel.x.visible]
+    words = [_min_panel_points(panel) * _MIN_WORD_SCALE for panel in figure.panels]
+    return max([_MIN_PANEL_WIDTH, *labels, *words])
 
 
-def _words(figure: Figure, panel_width: float) -> float:
-    points = max((_least_panel_points(panel) for panel in figure.panels), default=0.0)
-    return min(_WORDS_MOST, max(_WORDS_LEAST, panel_width / points)) if points else _WORDS_MOST
+def _word_scale(figure: Figure, panel_width: float) -> float:
+    points = max((_min_panel_points(panel) for panel in figure.panels), default=0.0)
+    return min(_MAX_WORD_SCALE, max(_MIN_WORD_SCALE, panel_width / points)) if points else _MAX_WORD_SCALE
 
 
-def _least_panel_points(panel: Panel) -> float:
+def _min_panel_points(panel: Panel) -> float:
     """The least width of a panel in points at which its words do not overlap at their size on paper."""
     if panel.x.range is None or panel.x.log:
         return 0.0
     low, high = panel.x.range
     lanes: dict[float, list[tuple[float, float, float]]] = {}
-    for x, y, before, after in _extents(panel):
-        lanes.setdefault(y, []).append((x, before, after))
-    points = [after / (high - x) for lane in lanes.values() for x, before, after in lane if not before and x < high]
+    for x, y, left, right in _word_extents(panel):
+        lanes.setdefault(y, []).append((x, left, right))
+    points = [right / (high - x) for lane in lanes.values() for x, left, right in lane if not left and x < high]
     for lane in lanes.values():
-        for (x, _, after), (next_x, before, _) in pairwise(sorted(lane)):
-            if next_x - x >= 0.5:  # nearer ones are marks of several series at one place
-                points.append((after + before) / (next_x - x))
+        for (x, _, right), (next_x, left, _) in pairwise(sorted(lane)):
+            if next_x - x >= 0.5:  # nearer ones are marks of several series at the same position
+                points.append((right + left) / (next_x - x))
     return max(points, default=0.0) * (high - low)
 
 
-def _extents(panel: Panel) -> Iterator[tuple[float, float, float, float]]:
+def _word_extents(panel: Panel) -> Iterator[tuple[float, float, float, float]]:
     """Position of every word in data units, and its extent to the left and right in points."""
     for mark in panel.marks:
         if isinstance(mark, Labels):
             texts = mark.table[mark.text].astype(str)
             for x, y, text in zip(mark.values(mark.x), mark.values(mark.y), texts, strict=True):
-                wide = ems(text) * mark.font_points
-                yield x, y, *((0.0, wide + mark.offset_points) if mark.align == "right" else (wide / 2, wide / 2))
+                points = ems(text) * mark.font_points
+                yield x, y, *((0.0, points + mark.offset_points) if mark.align == "right" else (points / 2, points / 2))

@@ -183,7 +183,7 @@ def test_costs_are_relative_to_the_first_system_of_a_bench(grid):
     assert {panel.y.range for panel in (training, decoding)} == {(0.0, 1.06)}  # one scale, from nothing
     assert memory.y.range == (0.0, pytest.approx(1.06 / 0.6))
     assert "The lowest speed is 0.60 times" in figure.summary
-    assert "The most memory is 1.67 times its own." in figure.summary
+    assert f"The most memory is 1.67 times that of {base}." in figure.summary
 
 
 def test_what_is_printed_of_a_system_that_is_not_varied_is_left_out():

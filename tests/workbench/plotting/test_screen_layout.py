@@ -13,7 +13,7 @@ from workbench.plotting import screen_layout, theme
 from workbench.plotting.axes import category_axis, cut_to, ems, lines, plotly_lines, token_axis
 from workbench.plotting.grammar import Axis, Figure, Labels, Line, Panel, Segments
 from workbench.plotting.plotly_renderer import to_plotly
-from workbench.plotting.screen_layout import FONT, lay_out, least_width
+from workbench.plotting.screen_layout import FONT, lay_out, min_width
 
 WIDTHS = (280, 360, 480, 640, 760, 960, 1600)
 SYSTEMS = ("transformer", "future-cost-1", "future-cost-2", "kept by future-cost-1, pruned by future-cost-2")
@@ -78,9 +78,9 @@ def test_short_names_share_a_row_of_the_legend_whatever_the_longest_takes():
 def test_panels_move_below_each_other_before_their_labels_touch(figure, width):
     layout = lay_out(figure, width)
     columns = layout.figure.columns
-    across = layout.left + layout.right + columns * layout.panel + (columns - 1) * layout.between
+    across = layout.left + layout.right + columns * layout.panel + (columns - 1) * layout.column_gap
     assert across == pytest.approx(layout.width)
-    assert layout.width == max(width, least_width(figure))
+    assert layout.width == max(width, min_width(figure))
     assert layout.panel >= 140
     for panel in layout.figure.panels:
         positions, texts = screen_layout.ticks(panel.x, layout.panel)
@@ -103,8 +103,8 @@ def test_long_names_beside_the_first_column_take_nothing_from_the_second():
     numbers = Panel((mark,), Axis("said"), Axis("share"))
     layout = lay_out(Figure("truth", "Truth", (names, numbers), columns=2), 960)
     alone = lay_out(Figure("truth", "Truth", (numbers, numbers), columns=2), 960)
-    assert layout.left > 2 * layout.between == 2 * alone.between == 2 * alone.left
-    assert layout.left + layout.right + 2 * layout.panel + layout.between == pytest.approx(960)
+    assert layout.left > 2 * layout.column_gap == 2 * alone.column_gap == 2 * alone.left
+    assert layout.left + layout.right + 2 * layout.panel + layout.column_gap == pytest.approx(960)
 
 
 @pytest.mark.parametrize(

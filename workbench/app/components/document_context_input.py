@@ -79,7 +79,7 @@ def say(read: Mapping[str, ContextSentences | None]) -> None:
     if not lines:
         st.caption(f"No sentence stands {where} it.")
         return
-    counts = "; ".join(f"{escape_markdown(name)} reads {context.there}" for name, context in contexts.items())
+    counts = "; ".join(f"{escape_markdown(name)} reads {context.count}" for name, context in contexts.items())
     single_readers = [escape_markdown(name) for name, context in read.items() if context is None]
     single = f"; {', '.join(single_readers)}: single sentences" if single_readers else ""
     st.caption(f"{where.capitalize()} it ({counts}{single}):")

@@ -31,7 +31,7 @@ from workbench.figures.spec import Recipe, figure_command, recipe_of
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
 from workbench.plotting.plotly_renderer import to_plotly
-from workbench.plotting.screen_layout import least_width
+from workbench.plotting.screen_layout import min_width
 from workbench.store import read_only
 from workbench.store.runs import Run
 
@@ -99,7 +99,7 @@ def _scrolled(figure: Figure, key: str) -> Iterator[None]:
     """A container around a chart that keeps the width of its texts on a narrow page and scrolls sideways."""
     box = "scrolled-" + re.sub(r"\W", "-", key)
     with st.container(key=box):
-        wide = least_width(figure)
+        wide = min_width(figure)
         if wide > page_width():
             st.html(f"<style>.st-key-{box} {{overflow-x: auto}} .st-key-{box} > * {{min-width: {wide}px}}</style>")
         yield

@@ -19,11 +19,10 @@ from workbench.plotting.grammar import Axis, Figure, Labels, Line, Mark, Panel, 
 
 _TABLE = ("series", "value", "score", "low", "high", "seeds")
 _SEEDS = ("series", "value", "seed", "score")
-_PRINTED = ("value", "score")
 _COSTS = ("series", "value", "work", "ratio")
 MEMORY = "memory"  # value of `work` whose ratio is not a speed
-FAR = 16.0  # ratio of the largest to the smallest value from which the axis is logarithmic
-_ASIDE = 0.14  # horizontal offset between series at the same name
+MIN_LOG_RATIO = 16.0  # of the largest to the smallest value: from here on the axis is logarithmic
+_OFFSET = 0.14  # horizontal offset between series at the same name
 
 
 def ablation(
@@ -32,63 +31,63 @@ def ablation(
     metric: str,
     seeds: pd.DataFrame | None = None,
     baseline: tuple[str, float] | None = None,
-    printed: pd.DataFrame | None = None,
-    printed_baseline: float | None = None,
+    reported: pd.DataFrame | None = None,
+    reported_baseline: float | None = None,
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Mean scores with intervals, seeds as pale dots; reported scores in a separate panel, hollow.
+    """Mean scores with intervals, seeds as pale dots, reported scores as hollow points in a separate panel.
 
     `value` is a number or a name, in the order of the axis; `low` and `high` bound the interval. baseline: name and
-    score of the system without the option. Reported scores are of other data: only shapes can be compared.
+    score of the system without the option. Reported scores are on other data: only the curves' shapes are comparable.
     """
     require_columns(table, _TABLE, "table")
-    positions, x = _axis([*table["value"], *(() if printed is None else printed["value"])], option)
+    positions, x = _axis([*table["value"], *(() if reported is None else reported["value"])], option)
     names = list(dict.fromkeys(table["series"]))
     series_styles = theme.styles(names, styles)
     marks: list[Mark] = []
     if baseline is not None:
         marks.append(rule(baseline[1], series=baseline[0], style=replace(theme.BASELINE, marker="none")))
     for number, name in enumerate(names):
-        aside = 0.0 if x.kind == "number" else (number - (len(names) - 1) / 2) * _ASIDE
+        offset = 0.0 if x.kind == "number" else (number - (len(names) - 1) / 2) * _OFFSET
         marks += _score_marks(
-            _series_rows(table, name, positions, aside), name, series_styles[name], x.kind == "number"
+            _series_rows(table, name, positions, offset), name, series_styles[name], x.kind == "number"
         )
         if seeds is not None:
             require_columns(seeds, _SEEDS, "seeds")
             dots = replace(series_styles[name], dash="none", marker="circle", size=2.5, opacity=0.45)
-            seed_rows = _series_rows(seeds, name, positions, aside)
+            seed_rows = _series_rows(seeds, name, positions, offset)
             marks.append(Points(seed_rows, "place", "score", name, dots, ("setting", "seed"), False))
     best = table.iloc[int(table["score"].to_numpy().argmax())]
-    top = best["score"] if pd.isna(best["high"]) else best["high"]  # clear of its interval
+    top = best["score"] if pd.isna(best["high"]) else best["high"]  # above its interval
     best_label = pd.DataFrame({"place": [positions[best["value"]]], "score": [top], "text": [f"{best['score']:.2f}"]})
     marks.append(Labels(best_label, "place", "score", align="above", offset_points=5.0))
-    panels = [Panel(tuple(marks), x, Axis(metric), 1.4, "ours" if printed is not None else "")]
-    if printed is not None:
-        panels.append(_reported_panel(printed, positions, x, metric, printed_baseline))
+    panels = [Panel(tuple(marks), x, Axis(metric), 1.4, "ours" if reported is not None else "")]
+    if reported is not None:
+        panels.append(_reported_panel(reported, positions, x, metric, reported_baseline))
     return Figure(
         "ablation",
         "One option at several values",
         tuple(panels),
         f"{caption} The axis need not start at zero.".strip(),
         _summary(table, option, metric, baseline),
-        "page" if printed is not None else "column",
+        "page" if reported is not None else "column",
         columns=len(panels),
     )
 
 
-def _score_marks(rows: pd.DataFrame, name: str, style: SeriesStyle, joined: bool) -> list[Mark]:
+def _score_marks(rows: pd.DataFrame, name: str, style: SeriesStyle, is_numeric: bool) -> list[Mark]:
     """Means with intervals, joined by a line if values are numbers."""
     hover = ("setting", "seeds")
     bars = replace(style, dash="none")
-    points = Points(rows, "place", "score", name, bars, hover, not joined, low="low", high="high")
-    return [Line(rows, "place", "score", name, style, hover), points] if joined else [points]
+    points = Points(rows, "place", "score", name, bars, hover, not is_numeric, low="low", high="high")
+    return [Line(rows, "place", "score", name, style, hover), points] if is_numeric else [points]
 
 
 def _reported_panel(
-    printed: pd.DataFrame, positions: dict[Any, float], x: Axis, metric: str, baseline: float | None
+    reported: pd.DataFrame, positions: dict[Any, float], x: Axis, metric: str, baseline: float | None
 ) -> Panel:
-    rows = _reported_rows(printed, positions)
+    rows = _reported_rows(reported, positions)
     marks: list[Mark] = [Points(rows, "place", "score", "reported", theme.REPORTED, ("setting",))]
     if baseline is not None:
         marks.append(rule(baseline, series="reported baseline", style=SeriesStyle(theme.NEUTRAL, "dot", "none")))
@@ -99,14 +98,14 @@ def ablation_cost(
     table: pd.DataFrame,
     option: str,
     baseline: str,
-    printed: pd.DataFrame | None = None,
+    reported: pd.DataFrame | None = None,
     caption: str = "",
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
     """Speed of training and decoding and memory, relative to the baseline (rule at one), on axes from zero."""
     require_columns(table, _COSTS, "table")
-    printed = pd.DataFrame(columns=["value", "work", "ratio"]) if printed is None else printed
-    positions, x = _axis([*table["value"], *printed["value"]], option)
+    reported = pd.DataFrame(columns=["value", "work", "ratio"]) if reported is None else reported
+    positions, x = _axis([*table["value"], *reported["value"]], option)
     names = list(dict.fromkeys(table["series"]))
     series_styles = theme.styles(names, styles)
     panels = []
@@ -115,32 +114,32 @@ def ablation_cost(
         marks: list[Mark] = [rule(1.0, series=baseline, style=replace(theme.BASELINE, marker="none"))]
         for name in names:
             rows = _series_rows(table[table["work"] == work], name, positions)
-            joined = x.kind == "number"
-            drawn = Line if joined else Points
-            marks.append(drawn(rows, "place", "ratio", name, series_styles[name], ("setting",)))
-        reported = printed[printed["work"] == work]
-        if len(reported):
-            rows = _reported_rows(reported, positions)
+            is_numeric = x.kind == "number"
+            mark = Line if is_numeric else Points
+            marks.append(mark(rows, "place", "ratio", name, series_styles[name], ("setting",)))
+        reported_rows = reported[reported["work"] == work]
+        if len(reported_rows):
+            rows = _reported_rows(reported_rows, positions)
             marks.append(Points(rows, "place", "ratio", "reported", theme.REPORTED, ("setting",)))
         label = f"training {work}" if work == MEMORY else f"{work} speed"
-        top = 1.06 * max(1.0, *(memory["ratio"] if work == MEMORY else [*speeds["ratio"], *printed["ratio"]]))
+        top = 1.06 * max(1.0, *(memory["ratio"] if work == MEMORY else [*speeds["ratio"], *reported["ratio"]]))
         panels.append(Panel(tuple(marks), x, Axis(label, range=(0.0, top)), 1.2))
     slowest = speeds.iloc[int(speeds["ratio"].to_numpy().argmin())]
-    most = f" The most memory is {memory['ratio'].max():.2f} times its own." if len(memory) else ""
+    memory_text = f" The most memory is {memory['ratio'].max():.2f} times that of {baseline}." if len(memory) else ""
     return Figure(
         "ablation-cost",
         "What an option costs",
         tuple(panels),
         caption,
         f"The lowest speed is {slowest['ratio']:.2f} times that of {baseline}: {slowest['work']} with {option} "
-        f"{_text(slowest['value'])} ({slowest['series']}).{most}",
+        f"{_text(slowest['value'])} ({slowest['series']}).{memory_text}",
         "page",
         columns=len(panels),
     )
 
 
 def _axis(values: Sequence[Any], option: str) -> tuple[dict[Any, float], Axis]:
-    """Position of each value, and the axis: numbers (logarithmic from a ratio of FAR), or names one by one."""
+    """Position of each value, and the axis: numbers (logarithmic from MIN_LOG_RATIO), or names one by one."""
     distinct = list(dict.fromkeys(values))
     label = option.replace("_", " ")
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in distinct):
@@ -148,8 +147,8 @@ def _axis(values: Sequence[Any], option: str) -> tuple[dict[Any, float], Axis]:
             list(map(_text, distinct)), label
         )
     distinct.sort()
-    far = distinct[0] > 0 and distinct[-1] / distinct[0] >= FAR
-    value_positions = {value: math.log2(value) if far else float(value) for value in distinct}
+    is_logarithmic = distinct[0] > 0 and distinct[-1] / distinct[0] >= MIN_LOG_RATIO
+    value_positions = {value: math.log2(value) if is_logarithmic else float(value) for value in distinct}
     ends = (value_positions[distinct[0]], value_positions[distinct[-1]])
     margin = 0.06 * (ends[1] - ends[0]) or 0.5
     positions, texts = tuple(value_positions.values()), tuple(map(_text, distinct))
@@ -163,21 +162,21 @@ def _text(value: Any) -> str:
 
 
 def _reported_rows(table: pd.DataFrame, positions: dict[Any, float]) -> pd.DataFrame:
-    placed = table.assign(place=[positions[value] for value in table["value"]], setting=table["value"].map(_text))
-    return placed.sort_values("place")
+    rows = table.assign(place=[positions[value] for value in table["value"]], setting=table["value"].map(_text))
+    return rows.sort_values("place")
 
 
-def _series_rows(table: pd.DataFrame, name: str, positions: dict[Any, float], aside: float = 0.0) -> pd.DataFrame:
+def _series_rows(table: pd.DataFrame, name: str, positions: dict[Any, float], offset: float = 0.0) -> pd.DataFrame:
     rows = table[table["series"] == name]
-    placed = rows.assign(place=[positions[value] + aside for value in rows["value"]])
-    return placed.assign(setting=placed["value"].map(_text)).sort_values("place")
+    rows = rows.assign(place=[positions[value] + offset for value in rows["value"]])
+    return rows.assign(setting=rows["value"].map(_text)).sort_values("place")
 
 
 def _summary(table: pd.DataFrame, option: str, metric: str, baseline: tuple[str, float] | None) -> str:
     scores = table["score"].to_numpy()
-    best, last = table.iloc[int(scores.argmax())], table.iloc[int(scores.argmin())]
+    best, worst = table.iloc[int(scores.argmax())], table.iloc[int(scores.argmin())]
     text = (
         f"{metric} is highest with {option} {_text(best['value'])} ({best['series']}, {best['score']:.2f}), lowest "
-        f"with {_text(last['value'])} ({last['series']}, {last['score']:.2f})"
+        f"with {_text(worst['value'])} ({worst['series']}, {worst['score']:.2f})"
     )
     return f"{text}; {baseline[0]} has {baseline[1]:.2f}." if baseline else f"{text}."

@@ -13,12 +13,12 @@ from workbench.plotting.grammar import Figure, Mark, Panel, Points, SeriesStyle,
 from workbench.views.beam_search.tree_layout import (
     NODE_CAP,
     Row,
+    continuation_caption,
     edges_with_corners,
-    going_on,
     height,
     hidden_axis,
-    in_rows,
     row_title,
+    split_into_rows,
     steps_axis,
     with_parents,
     without_descendants,
@@ -61,7 +61,7 @@ def beam_diff(
         divergence_step if divergence_step is not None else differing["step"].min() if len(differing) else None
     )
     reason = "first difference" if divergence_step is None else "best paths part"
-    rows = in_rows([shown])
+    rows = split_into_rows([shown])
     panels = []
     for row in rows:
         parting: list[Mark] = []
@@ -71,7 +71,7 @@ def beam_diff(
     hidden = f" {len(nodes) - len(shown)} nodes are not drawn." if len(shown) < len(nodes) else ""
     counts = ", ".join(f"{int(members.sum())} {name}" for name, members in chosen_by_name.items())
     reached = f"Prefixes reached by {names[0]} and by {names[1]}, equal ones merged"
-    caption = f"{reached}; a ring: kept by its system only.{hidden}{going_on(len(rows))}"
+    caption = f"{reached}; a ring: kept by its system only.{hidden}{continuation_caption(len(rows))}"
     return Figure("beam-diff", title, tuple(panels), caption, f"Prefixes: {counts}.", "page")
 
 
@@ -97,8 +97,8 @@ def _diff_panel(
                 Points(rows, "step", "y", name, style, hover, legend=number == 0)
                 for number, style in enumerate(class_styles[name])
             ]
-    marks += words(nodes, nodes, row.reach, SeriesStyle(theme.BLACK), 7.0)
-    return Panel(tuple(marks), steps_axis(row.reach, row.steps[1]), hidden_axis(nodes), height(nodes), title)
+    marks += words(nodes, nodes, row.x_range, SeriesStyle(theme.BLACK), 7.0)
+    return Panel(tuple(marks), steps_axis(row.x_range, row.steps[1]), hidden_axis(nodes), height(nodes), title)
 
 
 def _prefix_text(prefix: object) -> str:

@@ -13,12 +13,12 @@ from workbench.plotting.grammar import Figure, Mark, Panel, Points, SeriesStyle
 from workbench.views.beam_search.tree_layout import (
     NODE_CAP,
     Row,
+    continuation_caption,
     edges_with_corners,
-    going_on,
     height,
     hidden_axis,
-    in_rows,
     row_title,
+    split_into_rows,
     steps_axis,
     with_parents,
     without_descendants,
@@ -50,7 +50,7 @@ def beam_tree(
     width stays low enough for a paper.
     """
     shown = _visible(nodes, steps, minimum_probability, node_cap, pruned)
-    rows = in_rows([shown])
+    rows = split_into_rows([shown])
     panels = tuple(_tree_panel(row, 0, row_title("", row, len(rows))) for row in rows)
     caption = _caption(len(nodes) - len(shown), len(rows), minimum_probability)
     return Figure("beam-tree", title, panels, caption, _summary(shown), "page")
@@ -68,7 +68,7 @@ def beam_trees_side_by_side(
 ) -> Figure:
     """Two trees on the same steps, one above the other, each at the width of a page."""
     shown = [_visible(nodes, steps, minimum_probability, node_cap, pruned) for nodes in (first, second)]
-    rows = in_rows(shown)
+    rows = split_into_rows(shown)
     panels = tuple(
         _tree_panel(row, number, row_title(name, row, len(rows)))
         for row in rows
@@ -113,7 +113,7 @@ def _classes(nodes: pd.DataFrame) -> list[tuple[str, pd.Series, SeriesStyle]]:
 
 
 def _tree_panel(row: Row, number: int, title: str) -> Panel:
-    nodes, reach = row.trees[number], row.reach
+    nodes, x_range = row.trees[number], row.x_range
     edges = with_parents(nodes)
     nodes = nodes.assign(diameter=_diameters(nodes["rank"]))
     marks: list[Mark] = []
@@ -131,8 +131,8 @@ def _tree_panel(row: Row, number: int, title: str) -> Panel:
         size = None if name == "pruned" else "diameter"
         marks.append(Points(rows, "step", "y", name, style, _HOVER, size=size))
         ink = replace(style, colour="#8A8A8A" if name == "pruned" else theme.BLACK)
-        marks += words(rows, nodes, reach, ink, 6.0 if name == "pruned" else 7.0, bold=name == "best path")
-    return Panel(tuple(marks), steps_axis(reach, row.steps[1]), hidden_axis(nodes), height(nodes), title)
+        marks += words(rows, nodes, x_range, ink, 6.0 if name == "pruned" else 7.0, bold=name == "best path")
+    return Panel(tuple(marks), steps_axis(x_range, row.steps[1]), hidden_axis(nodes), height(nodes), title)
 
 
 def _diameters(rank: pd.Series) -> pd.Series:
@@ -141,7 +141,7 @@ def _diameters(rank: pd.Series) -> pd.Series:
 
 def _caption(hidden: int, rows: int, minimum_probability: float) -> str:
     rules = "Width of an edge: P(word); size of a node: rank; numbers: normalized score of a finished hypothesis."
-    rules += going_on(rows)
+    rules += continuation_caption(rows)
     if not hidden:
         return rules
     return f"{rules} {hidden} nodes are not drawn: P(word) < {minimum_probability:g}, or left out by choice."

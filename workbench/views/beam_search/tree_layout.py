@@ -1,7 +1,7 @@
 """Layout of the nodes, edges and words of beam trees.
 
-Tables give every node its position (`step`, `y`); this module makes marks of them. Each class of nodes or edges is one
-mark, not each edge, so that four hundred nodes are drawn quickly.
+Tables give the position of every node (`step`, `y`); this module turns them into marks. All nodes or edges of a class
+are one mark, so that four hundred nodes are drawn quickly.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from workbench.plotting.grammar import Align, Axis, Labels, Mark, Segments, Seri
 NODE_CAP = 400
 _LANE_INCHES = 0.19  # enough that a word above its node does not touch a word at a leaf on the lane above
 CHARACTER_POINTS = 4.2
-_FEWEST_CHARACTERS = 7  # of a word; if steps would be narrower, the tree continues in a row below
+_MIN_CHARACTERS = 7  # of a word; if steps would be narrower, the tree continues in a row below
 _SCORE_CHARACTERS = 6  # " −2.39"
 _LEAF_GAP_POINTS = 8.0
 PAGE_POINTS = theme.PAPER_WIDTHS["page"] * 72.0
-_MOST_AT_A_LEAF = 24  # characters of the word to the right of a leaf, before its score
-_TRUNK = 0.16  # where an edge turns, in steps after its parent, before any word of the next step begins
+_MAX_LEAF_CHARACTERS = 24  # characters of the word to the right of a leaf, before its score
+_TURN = 0.16  # steps after its parent at which an edge turns, before any word of the next step begins
 _NO_PARENT = -2  # parent of nodes whose parent is not drawn
 
 
@@ -34,67 +34,68 @@ _NO_PARENT = -2  # parent of nodes whose parent is not drawn
 class Row:
     """Row of a figure: the nodes of each search (empty after its end) in the same steps.
 
-    steps: the first and the last; reach: the ends of the axis, of equal length in all rows.
+    steps: the first and the last; x_range: of the axis, of equal length in all rows.
     """
 
     trees: tuple[pd.DataFrame, ...]
     steps: tuple[int, int]
-    reach: tuple[float, float]
+    x_range: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class _Branch:
     """Node with its descendants.
 
-    lanes: lane of each node, relative to the first node's; taken: occupied intervals of steps on each lane.
+    lanes: lane of each node, relative to the first node's; occupied: intervals of steps on each lane.
     """
 
     lanes: dict[int, int]
-    taken: dict[int, list[tuple[float, float]]]
+    occupied: dict[int, list[tuple[float, float]]]
 
     def fits(self, below: int, other: _Branch) -> bool:
         return not any(
-            start < taken_end and taken_start < end
-            for lane, spans in other.taken.items()
+            start < occupied_end and occupied_start < end
+            for lane, spans in other.occupied.items()
             for start, end in spans
-            for taken_start, taken_end in self.taken.get(lane + below, ())
+            for occupied_start, occupied_end in self.occupied.get(lane + below, ())
         )
 
-    def hang(self, other: _Branch, turn: float) -> None:
+    def place_below(self, other: _Branch, turn: float) -> None:
         """Put another branch on the nearest free lanes below; its edge comes down at `turn`."""
         below = next(lane for lane in count(1) if self.fits(lane, other))
         self.lanes.update({node: lane + below for node, lane in other.lanes.items()})
-        for lane, spans in other.taken.items():
-            self.taken.setdefault(lane + below, []).extend(spans)
+        for lane, spans in other.occupied.items():
+            self.occupied.setdefault(lane + below, []).extend(spans)
         for lane in range(1, below):
-            self.taken.setdefault(lane, []).append((turn, turn))
+            self.occupied.setdefault(lane, []).append((turn, turn))
 
 
 def without_descendants(nodes: pd.DataFrame, hidden: set) -> pd.DataFrame:
+    """Nodes without the hidden ones and their descendants, which are added to `hidden`; the best path stays."""
     for row in nodes.sort_values("step")[["id", "parent", "on_best"]].itertuples(index=False):
         if row.parent in hidden and not row.on_best:
             hidden.add(row.id)
     return nodes[~nodes["id"].isin(hidden)]
 
 
-def in_rows(trees: Sequence[pd.DataFrame]) -> list[Row]:
+def split_into_rows(trees: Sequence[pd.DataFrame]) -> list[Row]:
     """Split searches into as many rows as their words need, with the same steps of all searches in each row.
 
     A row begins with those nodes of the previous row that it continues.
     """
     first = min(int(nodes["step"].min()) for nodes in trees)
     last = max(int(nodes["step"].max()) for nodes in trees)
-    for number in count(1):
-        steps_per_row = math.ceil((last - first + 1) / number)
+    for row_count in count(1):
+        steps_per_row = math.ceil((last - first + 1) / row_count)
         steps = [(start, min(start + steps_per_row - 1, last)) for start in range(first, last + 1, steps_per_row)]
-        pieces = [tuple(_between(nodes, *window) for nodes in trees) for window in steps]
+        pieces = [tuple(_window(nodes, *window) for nodes in trees) for window in steps]
         ranges = [[step_range(piece) for piece in row if len(piece)] for row in pieces]
         lows = [min(low for low, _ in row) for row in ranges]
         span = max(high - low for low, row in zip(lows, ranges, strict=True) for _, high in row)
-        if steps_per_row == 1 or PAGE_POINTS / span >= _FEWEST_CHARACTERS * CHARACTER_POINTS:
+        if steps_per_row == 1 or PAGE_POINTS / span >= _MIN_CHARACTERS * CHARACTER_POINTS:
             break
     return [
-        Row(tuple(_packed(piece, span) for piece in row), window, (low, low + span))
+        Row(tuple(_assign_lanes(piece, span) for piece in row), window, (low, low + span))
         for row, window, low in zip(pieces, steps, lows, strict=True)
     ]
 
@@ -104,17 +105,17 @@ def row_title(name: str, row: Row, rows: int) -> str:
     return ", ".join(filter(None, [name, f"steps {row.steps[0]} to {row.steps[1]}" if rows > 1 else ""]))
 
 
-def going_on(rows: int) -> str:
+def continuation_caption(rows: int) -> str:
     """Caption for several rows; "" for one."""
     return " A row begins with the words of the row above that it continues." if rows > 1 else ""
 
 
-def _between(nodes: pd.DataFrame, start: int, end: int) -> pd.DataFrame:
+def _window(nodes: pd.DataFrame, start: int, end: int) -> pd.DataFrame:
     window = nodes[nodes["step"].between(start, end)]
     return nodes[nodes["id"].isin(window["id"]) | ((nodes["step"] == start - 1) & nodes["id"].isin(window["parent"]))]
 
 
-def _packed(nodes: pd.DataFrame, span: float) -> pd.DataFrame:
+def _assign_lanes(nodes: pd.DataFrame, span: float) -> pd.DataFrame:
     """Assign nodes to few lanes, where `span` steps fill the width of a page, keeping the order of lanes if possible.
 
     The first path lies on lane 0. A branch takes the nearest lanes below its parent's that are free over its whole
@@ -132,24 +133,24 @@ def _packed(nodes: pd.DataFrame, span: float) -> pd.DataFrame:
         path = [node]
         while path[-1] in children:
             path.append(children[path[-1]][0])
-        branch_layout = _Branch(dict.fromkeys(path, 0), {0: [(turn, ends[path[-1]])]})
+        layout = _Branch(dict.fromkeys(path, 0), {0: [(turn, ends[path[-1]])]})
         for branching in reversed(path):  # later branches are nearer: their edges come down to the right of the others
-            hang_all(branch_layout, children.get(branching, [])[1:], steps[branching] + _TRUNK)
-        return branch_layout
+            place_all(layout, children.get(branching, [])[1:], steps[branching] + _TURN)
+        return layout
 
-    def hang_all(branch_layout: _Branch, siblings: Sequence[int], turn: float) -> None:
-        for other in siblings:
-            branch_layout.hang(branch(other, turn), turn)
+    def place_all(layout: _Branch, siblings: Sequence[int], turn: float) -> None:
+        for sibling in siblings:
+            layout.place_below(branch(sibling, turn), turn)
 
     first, *siblings = children[_NO_PARENT]
-    turn = min(steps.values()) - 1.0 + _TRUNK
+    turn = min(steps.values()) - 1.0 + _TURN
     trunk = branch(first, turn)
-    hang_all(trunk, siblings, turn)
+    place_all(trunk, siblings, turn)
     return nodes.assign(y=nodes["id"].map(trunk.lanes).astype(float))
 
 
 def _root(nodes: pd.DataFrame) -> tuple[float, float] | None:
-    """Step and lane where the first words part; None for a single one, or outside the window."""
+    """Step and lane at which the first words branch; None for a single first word, or outside the window."""
     first = nodes[nodes["parent"] == -1]
     return (float(first["step"].min()) - 1.0, float(first["y"].min())) if len(first) > 1 else None
 
@@ -166,7 +167,7 @@ def with_parents(nodes: pd.DataFrame) -> pd.DataFrame:
 
 def edges_with_corners(rows: pd.DataFrame, style: SeriesStyle) -> Segments:
     """Edges with corners: along the parent's lane, the trunk, the node's lane. Slanted edges would cross words."""
-    turn = rows["from_step"] + _TRUNK
+    turn = rows["from_step"] + _TURN
     corners = [
         (rows["from_step"], rows["from_y"]),
         (turn, rows["from_y"]),
@@ -177,30 +178,29 @@ def edges_with_corners(rows: pd.DataFrame, style: SeriesStyle) -> Segments:
         pd.DataFrame({"id": rows["id"], "step": x, "y": y, "step_end": x_end, "y_end": y_end})
         for (x, y), (x_end, y_end) in pairwise(corners)
     ]
-    drawn = pd.concat(pieces)
-    drawn = drawn[(drawn["step"] != drawn["step_end"]) | (drawn["y"] != drawn["y_end"])]
-    drawn = drawn.astype({"step": float, "y": float})
-    return Segments(drawn, "step", "y", "", style, ("id",), legend=False, x_end="step_end", y_end="y_end")
+    segments = pd.concat(pieces)
+    segments = segments[(segments["step"] != segments["step_end"]) | (segments["y"] != segments["y_end"])]
+    segments = segments.astype({"step": float, "y": float})
+    return Segments(segments, "step", "y", "", style, ("id",), legend=False, x_end="step_end", y_end="y_end")
 
 
 def words(
     rows: pd.DataFrame,
     nodes: pd.DataFrame,
-    reach: tuple[float, float],
+    x_range: tuple[float, float],
     style: SeriesStyle,
     points: float,
     bold: bool = False,
 ) -> list[Mark]:
     """Labels of inner nodes above them, cut to the width of a step, and of leaves to the right, with their score."""
-    character = CHARACTER_POINTS * points / 7.0 * (reach[1] - reach[0]) / PAGE_POINTS  # its width, in steps
-    most = max(_FEWEST_CHARACTERS, int(1.0 / character))
+    character = CHARACTER_POINTS * points / 7.0 * (x_range[1] - x_range[0]) / PAGE_POINTS  # its width, in steps
+    max_characters = max(_MIN_CHARACTERS, int(1.0 / character))
     leaf = ~rows["id"].isin(nodes["parent"])
     texts = []
-    for row, last in zip(rows.to_dict("records"), leaf, strict=True):
+    for row, is_leaf in zip(rows.to_dict("records"), leaf, strict=True):
         word = token_text(str(row["word"])) if str(row["word"]) else ""
-        scored = row.get("fate") == "finished"
-        score = f" {row['normalised']:.2f}".replace("-", "−") if scored else ""
-        texts.append(cut(word, _MOST_AT_A_LEAF if last else most) + score)
+        score = f" {row['normalised']:.2f}".replace("-", "−") if row.get("fate") == "finished" else ""
+        texts.append(cut(word, _MAX_LEAF_CHARACTERS if is_leaf else max_characters) + score)
     labels = rows.assign(text=texts)
     marks: list[Mark] = []
     labels = labels[labels["text"] != ""]
@@ -218,22 +218,22 @@ def step_range(nodes: pd.DataFrame) -> tuple[float, float]:
     first = float(nodes["step"].min()) - 0.6 if root is None else root[0] - 0.1
     last = float(nodes["step"].max()) + 1.1
     leaves = nodes[~nodes["id"].isin(nodes["parent"])]
-    share = _leaf_points(leaves) / PAGE_POINTS  # of the width, whatever it holds
+    share = _leaf_points(leaves) / PAGE_POINTS  # of the page's width
     return first, max(last, float(((leaves["step"] - share * first) / (1.0 - share)).max()))
 
 
 def _leaf_points(nodes: pd.DataFrame) -> pd.Series:
-    """Width in points of each node's label (word and score) if it is a leaf's label."""
-    scored = (nodes["fate"] == "finished") * _SCORE_CHARACTERS if "fate" in nodes else 0
-    characters = nodes["word"].astype(str).str.len().clip(upper=_MOST_AT_A_LEAF) + scored
+    """Width in points of each node's label (word and score) if the node were a leaf."""
+    score_characters = (nodes["fate"] == "finished") * _SCORE_CHARACTERS if "fate" in nodes else 0
+    characters = nodes["word"].astype(str).str.len().clip(upper=_MAX_LEAF_CHARACTERS) + score_characters
     return characters * CHARACTER_POINTS + _LEAF_GAP_POINTS
 
 
-def steps_axis(reach: tuple[float, float], end: int) -> Axis:
-    """Axis of the range `reach`, with labels up to the last step."""
-    steps = range(int(np.ceil(reach[0])), end + 1)
-    every = max(1, -(-len(steps) // 20))
-    return Axis("step", "number", tuple(map(float, steps)), tuple(map(str, steps)), every, reach)
+def steps_axis(x_range: tuple[float, float], end: int) -> Axis:
+    """Axis of the range `x_range`, labelled up to the step `end`."""
+    steps = range(int(np.ceil(x_range[0])), end + 1)
+    every = max(1, math.ceil(len(steps) / 20))
+    return Axis("step", "number", tuple(map(float, steps)), tuple(map(str, steps)), every, x_range)
 
 
 def hidden_axis(nodes: pd.DataFrame) -> Axis:

@@ -32,7 +32,7 @@ from workbench.plotting.grammar import Figure
 from workbench.store import read_only
 from workbench.store.runs import Run
 
-SEEN = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without green (deuteranopia)"}
+VIEW_CAPTIONS = {"paper": "On paper", "grey": "Printed in grey", "deuteranopia": "Without green (deuteranopia)"}
 
 
 def show(frame: Frame) -> None:
@@ -47,10 +47,10 @@ def show(frame: Frame) -> None:
     )
     if read_only.active():
         st.caption(read_only.WHY)
-    above = st.container(horizontal=True, vertical_alignment="center", gap="small")
-    drawn = [_entry(path, recipe, index, len(recipes), venue, frame) for index, recipe in enumerate(recipes)]
-    with above:
-        _downloads([entry for entry in drawn if entry is not None], None in drawn, venue, frame)
+    toolbar = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    entries = [_show_entry(path, recipe, index, len(recipes), venue, frame) for index, recipe in enumerate(recipes)]
+    with toolbar:
+        _downloads([entry for entry in entries if entry is not None], None in entries, venue, frame)
         with st.popover("Command"):
             command = ["workbench", "export", "bundle", "figures.zip", "--runs", str(frame.root), "--venue", venue]
             st.code(shlex.join(command), language="bash", wrap_lines=True)
@@ -58,7 +58,7 @@ def show(frame: Frame) -> None:
                   disabled=read_only.active())  # fmt: skip
 
 
-def _entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame: Frame) -> DrawnFigure | None:
+def _show_entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, frame: Frame) -> DrawnFigure | None:
     """Show one figure of the collection; returns None if it cannot be drawn."""
     drawn = None
     with st.container(border=True):
@@ -86,8 +86,8 @@ def _recipe_text(recipe: Recipe) -> str:
     parts = [recipe.drawing, ", ".join(recipe.runs), f"test set {recipe.test}"]
     parts += [f"sentence {recipe.sentence}"] if of_a_sentence(recipe.drawing) else []
     parts += [f"baseline {recipe.baseline}"] if recipe.baseline else []
-    listed = {name: value if isinstance(value, list) else [value] for name, value in recipe.options.items()}
-    parts += [f"{name}: {', '.join(map(str, values))}" for name, values in listed.items()]
+    values_of = {name: value if isinstance(value, list) else [value] for name, value in recipe.options.items()}
+    parts += [f"{name}: {', '.join(map(str, values))}" for name, values in values_of.items()]
     return " · ".join(part for part in parts if part)
 
 
@@ -137,13 +137,13 @@ def _apply_change(change: Callable[..., None], path: Path, *arguments: object) -
 
 
 def _previews(figure: Figure, width: str) -> None:
-    drawn = json.dumps(provenance(figure), sort_keys=True, default=str)
-    pictures = _pictures(hashlib.sha256(drawn.encode()).hexdigest(), width, figure)
+    origin = json.dumps(provenance(figure), sort_keys=True, default=str)
+    pictures = _pictures(hashlib.sha256(origin.encode()).hexdigest(), width, figure)
     # Three figures of a page's width would be too small side by side.
     columns = st.columns(len(pictures)) if figure.width == "column" else [st] * len(pictures)
     for column, (view, picture) in zip(columns, pictures.items(), strict=True):
         size = f", {theme.PAPER_WIDTHS[width]:g} in wide" if view == "paper" else ""
-        column.image(picture, caption=SEEN[view] + size)
+        column.image(picture, caption=VIEW_CAPTIONS[view] + size)
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing the previews")
@@ -151,41 +151,41 @@ def _pictures(digest: str, width: str, _figure: Figure) -> dict[View, bytes]:
     return previews(_figure, width)
 
 
-def _downloads(drawn: list[DrawnFigure], some_fail: bool, venue: str, frame: Frame) -> None:
-    unprintable = any(missing_glyphs(item.figure) for item in drawn)
+def _downloads(figures: list[DrawnFigure], some_fail: bool, venue: str, frame: Frame) -> None:
+    unprintable = any(missing_glyphs(item.figure) for item in figures)
     st.download_button(
         "Download bundle",
-        lambda: _bundle(drawn, venue),
+        lambda: _bundle(figures, venue),
         "figures.zip",
         "application/zip",
         on_click="ignore",
         type="primary",
         icon=":material/folder_zip:",
-        disabled=some_fail or unprintable or not drawn,
-        help="Mend or remove the figures that cannot be drawn first."
+        disabled=some_fail or unprintable or not figures,
+        help="First repair or remove the figures that cannot be drawn."
         if some_fail or unprintable
         else "One zip: PDF, SVG, PNG, CSV, JSON and TeX of every figure, and a manifest",
     )
     st.download_button(
         "Download report",
-        lambda: report("NMT workbench report", *reported(drawn, frame), drawn).encode(),
+        lambda: report("NMT workbench report", *report_scope(figures, frame), figures).encode(),
         "report.html",
         "text/html",
         on_click="ignore",
         icon=":material/description:",
-        disabled=not drawn,
-        help="One HTML file: runs and scores of the sidebar, and these figures; it opens without a network",
+        disabled=not figures,
+        help="One HTML file with the runs and scores of the sidebar and these figures; needs no network",
     )
 
 
-def reported(drawn: Sequence[DrawnFigure], frame: Frame) -> tuple[Sequence[Run], str]:
+def report_scope(figures: Sequence[DrawnFigure], frame: Frame) -> tuple[Sequence[Run], str]:
     """Runs and test set of the report: of the sidebar or, if no chosen run has translated it, of the figures."""
     if frame.tested:
         return frame.tested, frame.view.test
-    return runs_of(drawn), next((item.request.test for item in drawn if item.request.runs), frame.view.test)
+    return runs_of(figures), next((item.request.test for item in figures if item.request.runs), frame.view.test)
 
 
-def _bundle(drawn: list[DrawnFigure], venue: str) -> bytes:
+def _bundle(figures: list[DrawnFigure], venue: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        (path,) = write_bundle(drawn, Path(folder) / "figures.zip", venue)
+        (path,) = write_bundle(figures, Path(folder) / "figures.zip", venue)
         return path.read_bytes()

@@ -34,7 +34,7 @@ def contrasts(request: Request, options: ContrastiveOptions) -> dict[str, Contra
 
 
 def _only_test_set(request: Request) -> str:
-    available = sorted({name for run in request.runs for name in measure.names(run)})
+    available = sorted({name for run in request.runs for name in measure.scored_names(run)})
     if len(available) != 1:
         hint = (
             f"there are {', '.join(available)}" if available else "score one: workbench contrastive-eval FILE --run RUN"
@@ -68,11 +68,11 @@ def _contrastive(request: Request, options: ContrastiveOptions) -> Figure:
     table = accuracy_table(request, options)
     first = next(iter(by_system.values()))
     ties = int(table["ties"].sum())
-    reading = ", ".join(f"{name} reads {_reach(contrast)}" for name, contrast in by_system.items() if contrast.read)
+    reading = ", ".join(f"{name} reads {_reach(contrast)}" for name, contrast in by_system.items() if contrast.before)
     unread = (
-        f" {first.context} items have a context, which systems of single sentences do not see"
+        f" {first.items_with_context} items have a context, which systems of single sentences do not see"
         f"{f'; {reading}' if reading else ''}."
-        if first.context
+        if first.items_with_context
         else ""
     )
     bound = majority_of(first, options.tag)
@@ -87,4 +87,4 @@ def _contrastive(request: Request, options: ContrastiveOptions) -> Figure:
 
 def _reach(contrast: Contrast) -> str:
     """Text with the number of sentences that a run reads before and, if any, after an item."""
-    return f"{contrast.read} before" + (f" and {contrast.after} after" if contrast.after else "")
+    return f"{contrast.before} before" + (f" and {contrast.after} after" if contrast.after else "")

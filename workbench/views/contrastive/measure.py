@@ -33,23 +33,23 @@ if TYPE_CHECKING:
     from workbench.evaluation.translate import Step
 
 FOLDER = "contrast"
-# Control contexts: names of the option --contexts, and suffixes of result names.
+# Control contexts: values of the option --contexts, and suffixes of result names.
 CONTROLS = {"none": "none", "other-item": "another", "reversed": "words-backwards"}
-AT_ONCE = 256  # items between two reports of progress
+ITEMS_PER_REPORT = 256  # items scored between two reports of progress
 
 
 @dataclass(frozen=True)
 class Contrast:
     """Scores of a contrastive test set by one run; `origin` describes its source.
 
-    read, after: most sentences that the run read before and after an item.
+    before, after: number of sentences that the run could read before and after an item.
     """
 
     name: str
     origin: str
     items: list[Item]
     scored: list[Scored]
-    read: int = 0
+    before: int = 0
     after: int = 0
 
     @property
@@ -58,12 +58,12 @@ class Contrast:
         return digest_of(self.items)
 
     @property
-    def context(self) -> int:
+    def items_with_context(self) -> int:
         """Number of items with context, which systems of single sentences do not see."""
         return sum(bool(item.context or item.context_after) for item in self.items)
 
 
-def measure(
+def score_items(
     run: Run,
     items: Sequence[Item],
     name: str,
@@ -74,17 +74,17 @@ def measure(
 ) -> Path:
     """Score every translation of every item with a run and write the result atomically; returns its path."""
     if not items:
-        raise RunError(f"{origin}: there is no item in it; nothing was scored")
+        raise RunError(f"{origin}: no items, so nothing was scored")
     run.require_model()
-    weights = run.digest  # before they are read: training may continue meanwhile
+    weights = run.digest  # taken before they are loaded, since training may continue meanwhile
     if translator is None:
         import core_models
 
         translator = core_models.load(run.reference, device)
     model = Opened(translator, Lock())
     scored: list[Scored] = []
-    for start in range(0, len(items), AT_ONCE):
-        scored += _score(model, items[start : start + AT_ONCE])
+    for start in range(0, len(items), ITEMS_PER_REPORT):
+        scored += _score(model, items[start : start + ITEMS_PER_REPORT])
         if step is not None:
             step(len(scored), len(items))
     path = run.results / FOLDER / f"{name}.json"
@@ -128,9 +128,11 @@ def _contexts(translator: Translator, items: Sequence[Item]) -> list[ContextSent
     if not context_options.outputs:
         return list(contexts)
     outputs: list[Sequence[str | None]] = [item.context_outputs[::-1][: context_options.sentences] for item in items]
-    without_outputs = [row for row, item in enumerate(items) if item.context and not item.context_outputs]
+    rows_without_outputs = [row for row, item in enumerate(items) if item.context and not item.context_outputs]
     for row, lines in zip(
-        without_outputs, own_outputs(translator, [contexts[row].sources for row in without_outputs]), strict=True
+        rows_without_outputs,
+        own_outputs(translator, [contexts[row].sources for row in rows_without_outputs]),
+        strict=True,
     ):
         outputs[row] = lines
     return [replace(context, outputs=tuple(lines)) for context, lines in zip(contexts, outputs, strict=True)]
@@ -153,7 +155,7 @@ def digest_of(items: Sequence[Item]) -> str:
     )
 
 
-def words_of(name: str) -> list[str]:
+def command_arguments(name: str) -> list[str]:
     """Arguments of the command that scores a contrastive test set, by name; FILE for an unknown file."""
     base_name, _, contexts = name.rpartition("+")
     base_name, contexts = (base_name, contexts) if contexts in CONTEXTS else (name, "")
@@ -163,7 +165,7 @@ def words_of(name: str) -> list[str]:
     return [*arguments, "--contexts", *control] if control else arguments
 
 
-def names(run: Run) -> list[str]:
+def scored_names(run: Run) -> list[str]:
     """Names of the contrastive test sets that a run has scored."""
     return sorted(path.stem for path in (run.results / FOLDER).glob("*.json"))
 
@@ -171,36 +173,39 @@ def names(run: Run) -> list[str]:
 def read(run: Run, name: str) -> Contrast:
     """Read a run's scores of a contrastive test set; raises RunError with the command that makes them."""
     path = run.results / FOLDER / f"{name}.json"
-    command = f"workbench contrastive-eval {' '.join(map(shlex.quote, words_of(name)))} --run {run.typed}"
+    command = f"workbench contrastive-eval {' '.join(map(shlex.quote, command_arguments(name)))} --run {run.typed}"
     if not path.is_file():
-        raise RunError(f"{run.name} has not scored the contrastive test set {name!r}; do it: {command}")
+        raise RunError(f"{run.name} has not scored the contrastive test set {name!r}; run: {command}")
     try:
         record = read_json(path, RESULT)
         items = [item_of(row["item"], "an item") for row in record["rows"]]
         scored = [_parse_scores(row["scored"], item) for row, item in zip(record["rows"], items, strict=True)]
         if not items:
             raise ValueError("no items")
-        read, after = int(record.get("read", 0)), int(record.get("after", 0))
-        contrast = Contrast(str(record["name"]), str(record["origin"]), items, scored, read, after)
+        before, after = int(record.get("read", 0)), int(record.get("after", 0))
+        contrast = Contrast(str(record["name"]), str(record["origin"]), items, scored, before, after)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise RunError(f"{path}: not readable ({str(error)[:200]}); score it again: {command}") from None
     if not run.is_of(record.get("weights")):
         raise RunError(f"{run.name} scored {name!r} with other weights than it has now; score it again: {command}")
-    unread = "before" if context_mechanisms(run) and not read else "after" if reads_after(run) and not after else ""
-    if unread:
+    missing_side = (
+        "before" if context_mechanisms(run) and not before else "after" if reads_after(run) and not after else ""
+    )
+    if missing_side:
         raise RunError(
-            f"{run.name} scored {name!r} without the sentences {unread}, which it reads; do it again: {command}"
+            f"{run.name} scored {name!r} without the sentences {missing_side} an item, which it reads; "
+            f"score it again: {command}"
         )
     return contrast
 
 
 def _parse_scores(record: Mapping[str, Any], item: Item) -> Scored:
-    """Parse the scores of an item; raises ValueError if they do not fit the item."""
-    wrong, tokens = tuple(map(float, record["wrong"])), tuple(map(int, record["wrong_tokens"]))
+    """Parse the scores of an item; raises ValueError if their number does not match it."""
+    wrong, wrong_tokens = tuple(map(float, record["wrong"])), tuple(map(int, record["wrong_tokens"]))
     right_tokens = int(record["right_tokens"])
-    if not len(wrong) == len(tokens) == len(item.wrong) or min(right_tokens, *tokens) < 1:
-        raise ValueError("an item and its scores do not fit")
-    return Scored(float(record["right"]), wrong, right_tokens, tokens)
+    if not len(wrong) == len(wrong_tokens) == len(item.wrong) or min(right_tokens, *wrong_tokens) < 1:
+        raise ValueError("the number of scores does not match the item")
+    return Scored(float(record["right"]), wrong, right_tokens, wrong_tokens)
 
 
 def read_all(runs: Sequence[Run], name: str) -> dict[str, Contrast]:

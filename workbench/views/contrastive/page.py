@@ -15,10 +15,10 @@ heading(
 )
 frame = empty_states.require_runs(translated=False)
 compatible_runs = [run for run in frame.chosen if not run.outside]
-available = sorted({name for run in compatible_runs for name in measure.names(run)})
+available = sorted({name for run in compatible_runs for name in measure.scored_names(run)})
 if not available:
     page_sections.offer_others(
-        frame, "has scored a contrastive test set", lambda run: not run.outside and bool(measure.names(run))
+        frame, "has scored a contrastive test set", lambda run: not run.outside and bool(measure.scored_names(run))
     )
     message = (
         "No contrastive test set was scored by the chosen runs yet: a file of items, or the pronouns of the demo's "
@@ -32,7 +32,7 @@ if not available:
     st.stop()
 left, right = st.columns(2)
 name = left.selectbox("Contrastive test set", available, key="contrast", bind="query-params")
-scored = [run for run in compatible_runs if name in measure.names(run)]
+scored = [run for run in compatible_runs if name in measure.scored_names(run)]
 with errors_as_messages():
     tags = measure.tag_names(measure.read(scored[0], name))
     tag = right.selectbox("By", [*tags, WHOLE], key="tag", bind="query-params")

@@ -51,7 +51,7 @@ def show_accuracy(request: Request, options: ContrastiveOptions) -> None:
 
 def command(runs: Sequence[Run], options: ContrastiveOptions) -> str:
     """Command line that scores the runs and prints the table."""
-    test_set_arguments = measure.words_of(str(options.name))
+    test_set_arguments = measure.command_arguments(str(options.name))
     arguments = [
         "workbench",
         "contrastive-eval",

@@ -1,6 +1,6 @@
-"""Ablation of a sentence's context: its translation is force-decoded again without words or sentences of the context.
+"""Ablation of a sentence's context: forced decoding of its translation without words or sentences of the context.
 
-For capsules, leaving a word out equals masking it; systems that read the order see a sentence without the word.
+For capsules, leaving out a word equals masking it; order-sensitive systems read a sentence without the word.
 Imports no figure code.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WORD, SENTENCE, NONE, OTHER, BACKWARDS, SWAPPED = (
     "word", "sentence", "no context", "another document's", "words backwards", "sentences swapped",
 )  # fmt: skip
-MOST_FORCED = 400  # forward passes for one sentence
+MAX_PASSES = 400  # forward passes for one sentence
 _COUPLINGS, _WORDS, _DISTANCES = f"{CAPSULES}.couplings", "context.words", "context.distance"
 _NAMES = ("log_prob", _COUPLINGS, _WORDS, _DISTANCES)
 
@@ -35,43 +35,43 @@ _NAMES = ("log_prob", _COUPLINGS, _WORDS, _DISTANCES)
 class Variant:
     """Changed context of a sentence.
 
-    what: kind of change; distance: `ContextSentences.distance` of the sentence that is left out or changed; place:
-    index of the word that is left out of it, from 0; side: in its source or in its translation.
+    change: its kind; distance: `ContextSentences.distance` of the sentence that is left out or changed; word_index: of
+    the word that is left out of it, from 0; side: in its source or in its translation.
     """
 
-    what: str
+    change: str
     before: ContextSentences
     side: str = "source"
     distance: int = 0
-    place: int = -1
+    word_index: int = -1
     word: str = ""
 
 
-def variants(context: ContextSentences, other: ContextSentences | None = None) -> list[Variant]:
+def context_variants(context: ContextSentences, other: ContextSentences | None = None) -> list[Variant]:
     """List the contexts to try: without each word, each sentence, or all; from another document; in other orders.
 
-    The first variant is the unchanged context. other: context of the same length from another document.
+    The first variant is the unchanged context. other: a context of as many sentences from another document.
     """
-    tried = [Variant("", context)]
+    variant_list = [Variant("", context)]
     sides = [("source", context.sources)] + ([] if context.outputs is None else [("translation", context.outputs)])
     for side, lines in sides:
         for entry in context.entries:
             words = (lines[entry] or "").split()
             for index, word in enumerate(words):
                 line = " ".join(words[:index] + words[index + 1 :])
-                tried.append(
+                variant_list.append(
                     Variant(WORD, _replace_line(context, side, entry, line), side, context.distance(entry), index, word)
                 )
     present = [entry for entry in context.entries if context.sources[entry] is not None]
-    tried += [
+    variant_list += [
         Variant(SENTENCE, _without_sentences(context, [entry]), distance=context.distance(entry)) for entry in present
     ]
-    tried.append(Variant(NONE, _without_sentences(context, present)))
-    tried += [] if other is None else [Variant(OTHER, other)]
-    tried.append(Variant(BACKWARDS, _map_lines(context, _reverse_words)))
+    variant_list.append(Variant(NONE, _without_sentences(context, present)))
+    variant_list += [] if other is None else [Variant(OTHER, other)]
+    variant_list.append(Variant(BACKWARDS, _map_lines(context, _reverse_words)))
     if len(present) > 1:
-        tried.append(Variant(SWAPPED, _reverse_sentences(context)))
-    return tried
+        variant_list.append(Variant(SWAPPED, _reverse_sentences(context)))
+    return variant_list
 
 
 def _replace_line(context: ContextSentences, side: str, entry: int, line: str) -> ContextSentences:
@@ -102,8 +102,8 @@ def _reverse_words(lines: Lines) -> Lines:
 def _reverse_sentences(context: ContextSentences) -> ContextSentences:
     """Reverse the order of the sentences; missing sentences stay at their positions."""
     present = [entry for entry in context.entries if context.sources[entry] is not None]
-    other = dict(zip(present, reversed(present), strict=True))
-    return _map_lines(context, lambda lines: tuple(lines[other.get(entry, entry)] for entry in range(len(lines))))
+    swapped = dict(zip(present, reversed(present), strict=True))
+    return _map_lines(context, lambda lines: tuple(lines[swapped.get(entry, entry)] for entry in range(len(lines))))
 
 
 def changes(run: Run, test: str, sentence: int, target: str = "own", text: str = "") -> pd.DataFrame:
@@ -118,9 +118,9 @@ def changes(run: Run, test: str, sentence: int, target: str = "own", text: str =
 
     trace = trace_sentence(run, test, sentence, target, text)
     if trace.before is None:
-        raise RunError(f"{run.name} reads no sentence but its own; choose a run of qcn, han, san or another reader")
-    if not trace.before.there:
-        raise RunError(f"sentence {sentence} of {test!r} has nothing before it; choose another sentence")
+        raise RunError(f"{run.name} reads no context; choose a run of qcn, han, san or another system with context")
+    if not trace.before.count:
+        raise RunError(f"sentence {sentence} of {test!r} has no sentence before it; choose another sentence")
     translations = run.translations(test)
     lines = translations.test_set.references if target == "reference" else translations.hypotheses
     outputs = None if trace.before.outputs is None else lines
@@ -142,26 +142,27 @@ def _changes(
     context: ContextSentences,
     other: ContextSentences | None,
 ) -> tuple[Row, ...]:
-    tried = variants(context, other)
-    if len(tried) > MOST_FORCED:
+    variant_list = context_variants(context, other)
+    if len(variant_list) > MAX_PASSES:
         raise RunError(
-            f"{len(tried)} contexts are too many to be forced while somebody waits, at most {MOST_FORCED}: the "
-            "sentences around it are too long; choose another sentence"
+            f"{len(variant_list)} contexts would take too long, at most {MAX_PASSES} are allowed: the "
+            "surrounding sentences are too long; choose another sentence"
         )
-    targets = [Target(0, source, "", target, item.before) for item in tried]
-    passes = force(opened(reference, stamp), targets, _NAMES, MOST_FORCED)
-    return tuple(_rows(tried, [item.trace for item in passes]))
+    targets = [Target(0, source, "", target, item.before) for item in variant_list]
+    passes = force(opened(reference, stamp), targets, _NAMES, MAX_PASSES)
+    return tuple(_rows(variant_list, [item.trace for item in passes]))
 
 
-def _rows(tried: Sequence[Variant], traces: Sequence[Trace]) -> Iterator[Row]:
+def _rows(variant_list: Sequence[Variant], traces: Sequence[Trace]) -> Iterator[Row]:
     base = traces[0]
-    as_is = float(base["log_prob"].values.sum())
-    for variant, trace in zip(tried, traces, strict=True):
+    base_log_prob = float(base["log_prob"].values.sum())
+    for variant, trace in zip(variant_list, traces, strict=True):
         log_prob = float(trace["log_prob"].values.sum())
         yield (
-            ("what", variant.what), ("side", variant.side), ("distance", variant.distance), ("place", variant.place),
-            ("word", variant.word), ("log_prob", log_prob), ("change", log_prob - as_is),
-            ("routing", _coupling_change(base, trace, swapped=variant.what == SWAPPED)),
+            ("what", variant.change), ("side", variant.side), ("distance", variant.distance),
+            ("place", variant.word_index), ("word", variant.word), ("log_prob", log_prob),
+            ("change", log_prob - base_log_prob),
+            ("routing", _coupling_change(base, trace, swapped=variant.change == SWAPPED)),
         )  # fmt: skip
 
 
@@ -190,12 +191,12 @@ def _matching_indices(whole: Sequence[tuple[int, int]], part: Sequence[tuple[int
 
     `part` must be `whole` without one stretch of pieces, or the same pieces in another order.
     """
-    missing = len(whole) - len(part)
-    if missing < 0:
+    missing_count = len(whole) - len(part)
+    if missing_count < 0:
         return None
     first = next((index for index, (a, b) in enumerate(zip(whole, part, strict=False)) if a != b), len(part))
-    if list(whole[first + missing :]) == list(part[first:]):
-        return np.r_[:first, first + missing : len(whole)].astype(int)
+    if list(whole[first + missing_count :]) == list(part[first:]):
+        return np.r_[:first, first + missing_count : len(whole)].astype(int)
     if sorted(whole) != sorted(part):
         return None
     indices = np.empty(len(part), dtype=int)

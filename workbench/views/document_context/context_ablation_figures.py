@@ -29,7 +29,7 @@ def _changes(request: Request, options: ForcedOptions) -> Figure:
 
     compatible_runs = context_aware_runs(request.runs)
     if not compatible_runs:
-        raise RunError(f"{request.runs[0].name} reads no sentence but its own; choose a run of qcn, han or san")
+        raise RunError(f"{request.runs[0].name} reads no context; choose a run of qcn, han or san")
     tables = [
         changes(trace.run, request.test, request.sentence, *options.forced_target).iloc[1:].assign(system=name)
         for name, trace in passes(request, options, compatible_runs)

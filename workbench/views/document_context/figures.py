@@ -54,7 +54,7 @@ def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterato
     count = 0
     for run in runs:
         trace = trace_sentence(run, request.test, request.sentence, *options.forced_target)
-        if trace.before is not None and trace.before.there:
+        if trace.before is not None and trace.before.count:
             count += 1
             yield names[run.name], trace
     if not count:

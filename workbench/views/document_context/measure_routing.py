@@ -59,7 +59,7 @@ def _live(run: Run, test_set: TestSet, count: int) -> Iterator[ContextSpread]:
     # Capsules are computed before the first target word, so any translations will do: empty ones and the sources.
     outputs = test_set.sources if context_options.outputs else None
     contexts = [before(test_set, row, context_options.sentences, outputs) for row in range(count)]
-    targets = [Target(row, test_set.sources[row], "", (END,), item) for row, item in enumerate(contexts) if item.there]
+    targets = [Target(row, test_set.sources[row], "", (END,), item) for row, item in enumerate(contexts) if item.count]
     for item in force(model, targets, _NAMES, AT_ONCE):
         couplings, correlations, distances = (item.trace[name].values for name in _NAMES)
         yield spread(couplings, correlations, distances, context_options.sentences)

@@ -46,7 +46,7 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
         translation = forced_decoding_controls.target()
         traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
         show_context(frame, traces)
-        if not any(trace.before is not None and trace.before.there for trace in traces):
+        if not any(trace.before is not None and trace.before.count for trace in traces):
             return
         routed = [trace for trace in traces if CAPSULES in context_mechanisms(trace.run)]
         if routed:
@@ -137,7 +137,7 @@ def change(frame: Frame, compatible_runs: Sequence[Run]) -> None:
         translation = forced_decoding_controls.target()
         traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
         show_context(frame, traces)
-        with_context = [trace.run for trace in traces if trace.before is not None and trace.before.there]
+        with_context = [trace.run for trace in traces if trace.before is not None and trace.before.count]
         if with_context:
             figure_view.show("context-changes", frame.request(with_context, **translation))
 
@@ -172,7 +172,7 @@ def pronouns(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     st.subheader("Contrastive evaluation")
     name = f"controlled-{test}"
     models = [run for run in frame.tested if not run.outside]
-    scored = [run for run in models if name in contrastive.names(run)]
+    scored = [run for run in models if name in contrastive.scored_names(run)]
     if scored:
         figure_view.show("contrastive", frame.request(scored, name=name, tag="distance"))
     waiting = [run for run in models if run not in scored]

@@ -19,7 +19,7 @@ PARTS = {
 SECTIONS = {
     "sentence": sections.sentence,
     "corpus": sections.corpus,
-    "left": sections.left_over,
+    "left": sections.under_translation,
     "lengths": sections.lengths,
 }
 

@@ -25,7 +25,7 @@ from workbench.views.past_future.gold_figures import TruthOptions
 from workbench.views.past_future.measure import guided, has_bags, options_of
 
 PRESENT = {"out": "Exclude", "future": "Count as FUTURE"}
-MOST_SENTENCES = 500  # shown
+MAX_ROWS = 500  # of the table
 Number = st.column_config.NumberColumn
 _COLUMNS = {
     "sentence": Number("Sentence", width="small"),
@@ -45,18 +45,18 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     translation = forced_decoding_controls.target()
     columns = st.columns(3, vertical_alignment="bottom")
     pieces = columns[0].toggle("Show subwords", False, key="pieces", bind="query-params", help="Not merged into words")
-    signed = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
-    routed = [run for run in compatible_runs if (options_of(run) or {}).get("routing", "guided") == "guided"]
+    difference = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
+    routing_runs = [run for run in compatible_runs if (options_of(run) or {}).get("routing", "guided") == "guided"]
     capsules = columns[2].toggle(
-        "Each capsule", False, key="capsules", bind="query-params", disabled=len(routed) < len(compatible_runs),
-        help="Instead of their groups; of runs that route to as many",
+        "Each capsule", False, key="capsules", bind="query-params", disabled=len(routing_runs) < len(compatible_runs),
+        help="Single capsules instead of their groups, if all runs have as many",
     )  # fmt: skip
     with errors_as_messages():
         traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
         sides = [list(traces[0].source), list(traces[0].target)]
         sources, targets = sides if pieces else map(joined, sides)
         request = frame.request(compatible_runs, **translation, pieces=pieces)
-        maps = {"difference": signed, "capsules": capsules}
+        maps = {"difference": difference, "capsules": capsules}
         _figures_with_sliders(request, maps, list(sources), list(targets), min(map(iterations, traces)))
 
 
@@ -74,17 +74,21 @@ def _figures_with_sliders(
         forced_decoding_controls.marked(targets, int(step), True)
     at_step = replace(request, options={**request.options, "iteration": iteration, "step": step})
     figure_view.show("past-future", replace(at_step, options={**at_step.options, **maps}))
-    strip = _places("steps", "Target words", targets, "strip", "ten over the sentence", 10) if step == "all" else {}
+    strip = {}
+    if step == "all":
+        strip = _token_selection("steps", "Target words", targets, "strip", "ten over the sentence", 10)
     figure_view.show("past-future-strip", replace(at_step, options={**at_step.options, **strip}))
-    lives = _places("source", "Source words", sources, "lives", "those that change most", 12)
-    figure_view.show("past-future-lines", replace(at_step, options={**at_step.options, **lives}))
+    life_lines = _token_selection("source", "Source words", sources, "lives", "those that change most", 12)
+    figure_view.show("past-future-lines", replace(at_step, options={**at_step.options, **life_lines}))
 
 
-def _places(option: str, label: str, tokens: Sequence[str], key: str, otherwise: str, most: int) -> dict[str, object]:
+def _token_selection(
+    option: str, label: str, tokens: Sequence[str], key: str, placeholder: str, max_selections: int
+) -> dict[str, object]:
     """Figure option with the selected tokens of a sentence; an empty list lets the figure choose."""
     selected = st.multiselect(
         label, range(len(tokens)), format_func=lambda index: f"{index}  {tokens[index]}", key=key,
-        placeholder=otherwise, persist_state="session", max_selections=most,
+        placeholder=placeholder, persist_state="session", max_selections=max_selections,
     )  # fmt: skip
     return {option: [index for index in sorted(selected) if index < len(tokens)]}
 
@@ -100,16 +104,16 @@ def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     if with_bags:
         figure_view.show("overlap", frame.request(with_bags, **options))
     else:
-        reason = "predicts bags of words, of which overlap rates are made"
+        reason = "predicts bags of words, which overlap rates compare"
         page_sections.none_able(frame, reason, has_bags, "gdr-bow-bca")
 
 
 def truth(frame: Frame) -> None:
-    """Comparison with the gold links and with rules without a model."""
+    """Comparison with the gold links and with model-free rules."""
     compatible_runs = forced_decoding_controls.with_models(frame)
     if not has_truth(compatible_runs[0], frame.view.test):
         empty_states.empty_state(
-            f"The test set {frame.view.test!r} does not say which words belong together; the controlled corpus does. "
+            f"The test set {frame.view.test!r} has no gold links; the controlled corpus has. "
             "Write one, prepare it and train on it:",
             "workbench data controlled --out DIR",
         )
@@ -118,7 +122,7 @@ def truth(frame: Frame) -> None:
     options = forced_decoding_controls.sentence_count(left, "forced-sentences")
     probe = last.toggle(
         "Run probe", False, key="probe", bind="query-params",
-        help="A probe trained on the truth reads each run's states; a minute a run",
+        help="Trains a probe on the gold links to read each run's states; about a minute per run",
     )  # fmt: skip
     page_sections.read_old_label("present", {"Left out": "out", "FUTURE": "future"})
     present = right.segmented_control(
@@ -126,9 +130,8 @@ def truth(frame: Frame) -> None:
         default=default(TruthOptions, "present"), required=True, key="present", bind="query-params",
     )  # fmt: skip
     options |= {"present": present, "probe": probe}
-    separating = guided(compatible_runs)
-    if len(separating) == len(compatible_runs):
-        st.caption("Choose a plain system too: its cumulated attention is the second rule.")
+    if len(guided(compatible_runs)) == len(compatible_runs):
+        st.caption("Choose a plain system too: its cumulative attention is the second rule.")
     figure_view.show("past-future-truth", frame.request(compatible_runs, **options))
 
 
@@ -137,7 +140,7 @@ def _remainders(key: tuple[object, ...], options: UnderTranslationOptions, _requ
     return remainder_table(_request, options)
 
 
-def left_over(frame: Frame, compatible_runs: Sequence[Run]) -> None:
+def under_translation(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """Sentences with remaining FUTURE mass; a click on a row selects the sentence."""
     left, right, last = st.columns([3, 3, 2], vertical_alignment="bottom")
     options = forced_decoding_controls.sentence_count(left, "forced-sentences")
@@ -151,13 +154,13 @@ def left_over(frame: Frame, compatible_runs: Sequence[Run]) -> None:
         False,
         key="aligned",
         bind="query-params",
-        help="Do the sentences with most leave out words?",
+        help="Do sentences with more remaining mass leave out more words?",
     )
     figure_view.show("under-translation", frame.request(compatible_runs, **options, aligned=aligned))
     with errors_as_messages():
         key = (*figure_view.stamps(compatible_runs, frame.view.test), frame.view.test)
-        validated = UnderTranslationOptions.model_validate(options)
-        table = _remainders(key, validated, frame.request(compatible_runs)).head(MOST_SENTENCES)
+        ranking = UnderTranslationOptions.model_validate(options)
+        table = _remainders(key, ranking, frame.request(compatible_runs)).head(MAX_ROWS)
         numbers = table["sentence"].tolist()
         st.dataframe(
             table,
@@ -169,7 +172,7 @@ def left_over(frame: Frame, compatible_runs: Sequence[Run]) -> None:
             key="remainders",
             on_select=lambda: look_at("remainders", numbers),
             selection_mode="single-row",
-            alt="Sentences by the FUTURE mass that is left at the end",
+            alt="Sentences by remaining FUTURE mass",
         )
         st.caption("Select a row to look at its sentence, here and on the other pages.")
     sentence_texts.show(frame)

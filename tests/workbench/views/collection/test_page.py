@@ -14,7 +14,7 @@ from workbench.figures.drawing import draw
 from workbench.figures.from_spec import DrawnFigure, request_of
 from workbench.figures.spec import Recipe
 from workbench.store.runs import list_runs
-from workbench.views.collection.controls import reported
+from workbench.views.collection.controls import report_scope
 
 BLEU = Recipe(drawing="scores", runs=("demo/transformer",), options={"metrics": ["bleu"]})
 TER = Recipe(drawing="scores", runs=("demo/future-cost-1",), options={"metrics": ["ter"]}, width="page")
@@ -85,9 +85,9 @@ def test_the_report_is_of_the_figures_where_no_chosen_run_has_translated_anythin
     drawn = [DrawnFigure(BLEU, request, draw(BLEU.drawing, request))]
     runs = (by_name["demo/future-cost-2"],)
     chosen = Frame(with_demo, runs, (), ViewState(("demo/future-cost-2",), "test"))
-    assert reported(drawn, chosen) == (runs, "test")
+    assert report_scope(drawn, chosen) == (runs, "test")
     nothing = Frame(with_demo, runs, (), ViewState(("demo/future-cost-2",), ""))
-    found, test = reported(drawn, nothing)
+    found, test = report_scope(drawn, nothing)
     assert ([run.name for run in found], test) == (["demo/transformer"], "test")
 
 

@@ -176,18 +176,18 @@ def test_different_versions_damage_and_absence_are_said(scored, tmp_path):
     runs, _ = scored
     copies = [open_run(shutil.copytree(run.folder, tmp_path / run.folder.name)) for run in runs]
     items = with_contexts(contrastive.read(copies[1], "controlled-test").items, "none")
-    contrastive.measure(copies[0], items, "controlled-test", "elsewhere")
+    contrastive.score_items(copies[0], items, "controlled-test", "elsewhere")
     with pytest.raises(RunError, match="scored different versions of 'controlled-test'"):
         contrastive.read_all(copies, "controlled-test")
     (copies[1].folder / "contrast" / "controlled-test.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RunError, match="score it again: workbench contrastive-eval --controlled test --run"):
         contrastive.read(copies[1], "controlled-test")
     with pytest.raises(
-        RunError, match="has not scored the contrastive test set 'pro'; do it: workbench contrastive-eval"
+        RunError, match="has not scored the contrastive test set 'pro'; run: workbench contrastive-eval"
     ):
         contrastive.read(copies[0], "pro")
-    with pytest.raises(RunError, match="there is no item in it"):
-        contrastive.measure(copies[0], [], "empty", "empty.tsv")
+    with pytest.raises(RunError, match="no items, so nothing was scored"):
+        contrastive.score_items(copies[0], [], "empty", "empty.tsv")
 
 
 def test_versions_are_told_apart_by_all_that_is_scored_and_all_around_it():
@@ -240,8 +240,13 @@ def test_other_sentences_around_the_items_are_a_set_of_their_own(context_runs, t
     assert other.origin == "the truth of test; around the items the sentences around another item, half the list away"
     assert sorted(item.context for item in other.items) == sorted(item.context for item in items)
     assert not any(mine.context and mine.context == item.context for mine, item in zip(other.items, items, strict=True))
-    assert contrastive.words_of("controlled-test+another") == ["--controlled", "test", "--contexts", "other-item"]
-    assert contrastive.words_of("a+b") == ["FILE"]
+    assert contrastive.command_arguments("controlled-test+another") == [
+        "--controlled",
+        "test",
+        "--contexts",
+        "other-item",
+    ]
+    assert contrastive.command_arguments("a+b") == ["FILE"]
     refused = CliRunner().invoke(cli.app, [*words, "--contexts", "other-itm"])
     assert refused.exit_code == 2
     assert "did you mean 'other-item'?" in refused.output
@@ -251,7 +256,7 @@ def test_offline_an_item_is_scored_as_in_its_document(offline_run, tmp_path):
     """With the sentences after it, too; a result from before these were read is none."""
     run = open_run(shutil.copytree(offline_run.folder, tmp_path / "san"))
     items = [item for item in controlled_items(offline_run) if item.context_after][:3]
-    contrastive.measure(run, items, "some", "chosen")
+    contrastive.score_items(run, items, "some", "chosen")
     (text, _), translator = translate.test_set(offline_run, "test"), core_models.load(run.folder)
     inside = translator.score(text.sources, text.references, text.documents)
     for item, one in zip(items, contrastive.read(run, "some").scored, strict=True):
@@ -271,7 +276,7 @@ def test_offline_an_item_is_scored_as_in_its_document(offline_run, tmp_path):
     path = run.folder / "contrast" / "some.json"
     kept = json.loads(path.read_bytes())
     path.write_text(json.dumps({name: value for name, value in kept.items() if name != "after"}), encoding="utf-8")
-    with pytest.raises(RunError, match="scored 'some' without the sentences after, which it reads"):
+    with pytest.raises(RunError, match="scored 'some' without the sentences after an item, which it reads"):
         contrastive.read(run, "some")
 
 
@@ -284,7 +289,7 @@ def test_what_stands_after_the_items_alone_is_a_context_too(offline_run, tmp_pat
         found = CliRunner().invoke(cli.app, [*words, *more], catch_exceptions=False)
         assert found.exit_code == 0, found.output
     own, without = (contrastive.read(run, name) for name in ("ahead", "ahead+none"))
-    assert (own.context, without.context) == (1, 0)
+    assert (own.items_with_context, without.items_with_context) == (1, 0)
     assert without.origin == "ahead.jsonl; around the items nothing"
     (alone,) = core_models.load(run.folder).score(["it sleeps ."], ["er schläft ."])
     assert without.scored[0].right == pytest.approx(alone.log_prob, abs=1e-4)
@@ -296,9 +301,9 @@ def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp
     runs = [open_run(shutil.copytree(run.folder, tmp_path / run.name)) for run in context_runs[:2]]
     items = [item for item in controlled_items(context_runs[0]) if len(item.context) > 3][:3]
     for run in runs:
-        contrastive.measure(run, items, "some", "chosen")
+        contrastive.score_items(run, items, "some", "chosen")
         found, translator = contrastive.read(run, "some"), core_models.load(run.folder)
-        assert found.read == 3
+        assert found.before == 3
         for item, one in zip(items, found.scored, strict=True):
             contexts = {"contexts": [list(item.context[:-4:-1])]}
             if translator.context.outputs:
@@ -308,7 +313,7 @@ def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp
             assert one.right == pytest.approx(right.log_prob, abs=1e-3)
             assert abs(one.right - alone.log_prob) > 1e-4
     bare = [Item(item.source, item.right, item.wrong, item.tags, item.context) for item in items[:1]]
-    contrastive.measure(runs[1], bare, "bare", "chosen")
+    contrastive.score_items(runs[1], bare, "bare", "chosen")
     (one,), translator = contrastive.read(runs[1], "bare").scored, core_models.load(runs[1].folder)
     lines = list(items[0].context[-3:])
     written = [found.text for found in translator.translate(lines, ["d"] * 3)]
@@ -322,5 +327,5 @@ def test_systems_that_read_the_sentences_before_are_given_them(context_runs, tmp
     assert drawn.to_dict() == pytest.approx({tag: 100 * share for tag, share in shares.items()})
     path = runs[0].folder / "contrast" / "some.json"
     path.write_text(json.dumps({**json.loads(path.read_bytes()), "read": 0}), encoding="utf-8")
-    with pytest.raises(RunError, match="scored 'some' without the sentences before, which it reads"):
+    with pytest.raises(RunError, match="scored 'some' without the sentences before an item, which it reads"):
         contrastive.read(runs[0], "some")

@@ -18,13 +18,13 @@ from workbench.views.document_context.context_ablation import (
     SWAPPED,
     WORD,
     changes,
-    variants,
+    context_variants,
 )
 
 
 def test_variants_leave_out_each_word_and_each_sentence_once():
-    found = variants(ContextSentences(("a b", "c", None)), ContextSentences(("d", "e", None)))
-    said = [(one.what, one.distance, one.word, one.before.sources) for one in found]
+    found = context_variants(ContextSentences(("a b", "c", None)), ContextSentences(("d", "e", None)))
+    said = [(one.change, one.distance, one.word, one.before.sources) for one in found]
     assert said == [
         ("", 0, "", ("a b", "c", None)),
         (WORD, 2, "c", ("a b", "", None)),
@@ -40,14 +40,14 @@ def test_variants_leave_out_each_word_and_each_sentence_once():
 
 
 def test_translations_before_are_left_out_beside_their_sources():
-    found = variants(ContextSentences(("a b",), ("A B",)))
-    words = [(one.side, one.before) for one in found if one.what == WORD]
+    found = context_variants(ContextSentences(("a b",), ("A B",)))
+    words = [(one.side, one.before) for one in found if one.change == WORD]
     assert words[2:] == [
         ("translation", ContextSentences(("a b",), ("B",))),
         ("translation", ContextSentences(("a b",), ("A",))),
     ]
-    assert [one.before for one in found if one.what == SENTENCE] == [ContextSentences((None,), (None,))]
-    assert not any(one.what == SWAPPED for one in found)
+    assert [one.before for one in found if one.change == SENTENCE] == [ContextSentences((None,), (None,))]
+    assert not any(one.change == SWAPPED for one in found)
 
 
 @pytest.fixture(scope="module")
@@ -131,11 +131,11 @@ def test_the_figure_is_the_table(context_runs, demo_runs, row):
     assert "without a word (translation)" in {panel.title for panel in han.panels}
     assert "couplings moved" not in {panel.x.label for panel in han.panels}
     plain = open_run("demo/transformer", demo_runs)
-    with pytest.raises(RunError, match="reads no sentence but its own; choose a run of qcn"):
+    with pytest.raises(RunError, match="reads no context; choose a run of qcn"):
         draw("context-changes", Request((plain,), "test", row))
     with pytest.raises(RunError, match="sentence 0 of 'test' begins its document"):
         draw("context-changes", Request((run,), "test", 0))
-    with pytest.raises(RunError, match="sentence 0 of 'test' has nothing before it"):
+    with pytest.raises(RunError, match="sentence 0 of 'test' has no sentence before it"):
         changes(run, "test", 0)
 
 
@@ -146,20 +146,20 @@ def test_sentences_after_stand_behind_those_before_and_are_left_out_by_themselve
     own = before(test, 1, 2, after=2)
     assert own.in_order == ["a", "c", "d"]
     assert [own.distance(entry) for entry in own.entries] == [2, 1, -1, -2]
-    found = variants(own, before(test, 2, 2, after=2))
-    left_out = {one.distance: one.before for one in found if one.what == SENTENCE}
+    found = context_variants(own, before(test, 2, 2, after=2))
+    left_out = {one.distance: one.before for one in found if one.change == SENTENCE}
     assert left_out == {
         1: ContextSentences((None, None, "c", "d"), None, 2),
         -1: ContextSentences(("a", None, None, "d"), None, 2),
         -2: ContextSentences(("a", None, "c", None), None, 2),
     }
-    assert [(one.word, one.distance) for one in found if one.what == WORD] == [("a", 1), ("c", -1), ("d", -2)]
+    assert [(one.word, one.distance) for one in found if one.change == WORD] == [("a", 1), ("c", -1), ("d", -2)]
 
 
 @pytest.mark.parametrize("row", range(6))
 def test_sentences_are_swapped_along_the_document_each_with_its_translation(row):
     own = before(TestedOn("test", list("abcdef"), None, ["x"] * 6), row, 2, list("ABCDEF"), 2)
-    swapped = next(one.before for one in variants(own) if one.what == SWAPPED)
+    swapped = next(one.before for one in context_variants(own) if one.change == SWAPPED)
     assert swapped.in_order == own.in_order[::-1]
     assert [line is None for line in swapped.sources] == [line is None for line in own.sources]
     assert swapped.outputs == tuple(line and line.upper() for line in swapped.sources)

@@ -62,7 +62,7 @@ def test_what_stands_before_ends_at_the_document():
     assert context_rows(TEST, 5, 1) == (4,)
     assert before(TEST, 2, 3).sources == ("b", "a", None)
     assert before(TEST, 5, 2, TEST.references).outputs == ("E", "D")
-    assert before(TestSet("test", ["a", "b"], None, None), 1, 2).there == 0
+    assert before(TestSet("test", ["a", "b"], None, None), 1, 2).count == 0
 
 
 def test_the_context_of_another_document_has_as_many_sentences():
@@ -81,7 +81,7 @@ def test_a_look_inside_hands_the_context_on(context_runs, passed):
         assert looked.target == tuple(one.tokens)
         np.testing.assert_allclose(looked.array("log_prob"), one.token_log_probs, atol=1e-4)
         assert len(looked.context) == len(one.trace["context.distance"].values)
-        assert " ".join(looked.context).count("</s>") == looked.before.there
+        assert " ".join(looked.context).count("</s>") == looked.before.count
     assert trace_sentence(context_runs[1], "test", row).before.outputs is not None
     assert trace_sentence(context_runs[0], "test", row).before.outputs is None
 
@@ -196,7 +196,7 @@ def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, pass
     np.testing.assert_allclose(whole.each[-1], own.each[0], atol=1e-5)
     np.testing.assert_allclose(whole.far[-1], own.far[0], atol=1e-5)
     test = run_test(run)
-    there = [place for place in range(row + 1) if before(test, place, 3).there]
+    there = [place for place in range(row + 1) if before(test, place, 3).count]
     assert len(whole.words) == len(there)
     again = measured(run, "test", row + 1)
     np.testing.assert_array_equal(again.each, whole.each)

@@ -71,7 +71,7 @@ def test_pronouns_are_told_as_written_and_as_scored(with_context, context_runs):
     run, test = open_run("qcn-reg", with_context), run_test(context_runs[0])
     folder = run.folder / "translations" / "test"
     (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in test.references), encoding="utf-8")
-    contrastive.measure(run, controlled_items(run), "controlled-test", "the truth of test")
+    contrastive.score_items(run, controlled_items(run), "controlled-test", "the truth of test")
     at = open_page("context", runs=["qcn-reg", "demo/transformer"], context="Pronouns")
     written, scored = charts(at)
     right = np.concatenate([trace["y"] for trace in traces(written, "qcn-reg")])
