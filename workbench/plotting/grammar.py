@@ -186,8 +186,9 @@ class Labels(Mark):
 class Heat(Mark):
     """Cells at integer positions x (columns) and y (rows), one row of the table for each cell.
 
-    `limits` are fixed, never taken from the data, so that two heat maps can be compared. Role "probability" shades
-    0..1, "signed" is white at 0, "relative" is a ratio (to the uniform value) shaded by its logarithm, white at 1.
+    `limits` are fixed, never taken from the data, so that two heat maps can be compared. Role "probability" goes from
+    white to blue, "signed" from red over white at 0 to blue, "relative" is a ratio (to the uniform value) shaded by its
+    logarithm, from red over white at 1 to blue.
     """
 
     kind: ClassVar[str] = "heat"

@@ -126,7 +126,7 @@ def _draw_labels(mark: Labels, axes: Axes, grey: bool) -> None:
     across, up, horizontal, vertical = _PLACES[mark.align]
     texts = mark.table[mark.text].astype(str)
     plain = [_color(mark.style, grey)] * len(texts)
-    colors = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=True, grey=grey)
+    colors = plain if mark.ground is None else theme.ink(mark.values(mark.ground), grey)
     for x, y, text, color in zip(mark.values(mark.x), mark.values(mark.y), texts, colors, strict=True):
         axes.annotate(
             text, (x, y), (across * mark.offset_points, up * mark.offset_points), textcoords="offset points",
@@ -143,7 +143,7 @@ def _draw_rule(mark: Rule, axes: Axes, grey: bool) -> None:
 
 def _draw_heat(mark: Heat, axes: Axes, grey: bool) -> None:
     matrix, across, down = mark.cells()
-    scale = theme.color_scale(mark.role, mark.limits, paper=True, grey=grey)
+    scale = theme.color_scale(mark.role, mark.limits, grey)
     drawn = axes.pcolormesh(
         np.append(across, across[-1] + 1) - 0.5, np.append(down, down[-1] + 1) - 0.5,
         np.ma.masked_invalid(theme.shades(mark)),

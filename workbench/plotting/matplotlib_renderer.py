@@ -195,7 +195,7 @@ def _draw_color_bars(figure: Figure, canvas: Canvas, all_axes: list[Axes], grey:
             if isinstance(mark, Heat):
                 shared.setdefault((mark.role, mark.limits, mark.label), []).append(axes)
     for (role, limits, label), owners in shared.items():
-        scale = theme.color_scale(role, limits, paper=True, grey=grey)
+        scale = theme.color_scale(role, limits, grey)
         cells = next(item for item in owners[0].collections if item.get_gid() == CELLS)
         bar = canvas.colorbar(cells, ax=owners, aspect=30, fraction=0.04, pad=0.015, ticks=scale.ticks)
         if bar.solids is not None:

@@ -39,7 +39,8 @@ def traces(mark: Mark, panel: Panel, screen: Screen, color_axis: str = "") -> li
         return [_heat(mark, panel, color_axis)]
     if isinstance(mark, Labels):
         return _labels(mark, screen)
-    return _MAKE[type(mark)](mark, panel, screen.dark)
+    on_cells = any(isinstance(other, Heat) for other in panel.marks)  # which are white paper on a dark page too
+    return _MAKE[type(mark)](mark, panel, screen.dark and not on_cells)
 
 
 def _number(value: object) -> str:
@@ -167,7 +168,7 @@ def _labels(mark: Labels, screen: Screen) -> list[go.Scatter]:
     texts = [plotly_text(text) for text in mark.table[mark.text].astype(str)]
     size = mark.font_points * screen.words
     plain = _color(mark.style, screen.dark)
-    color = plain if mark.ground is None else theme.ink(mark.values(mark.ground), paper=False)
+    color = plain if mark.ground is None else theme.ink(mark.values(mark.ground))
     font = {"size": size, "color": color, "weight": "bold" if mark.bold else "normal"}
     # Plotly keeps a text off its marker by the marker's size: an invisible one makes the gap.
     gap = {"size": 2.0 * mark.offset_points * _PIXELS_PER_POINT, "opacity": 0}

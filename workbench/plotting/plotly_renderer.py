@@ -133,7 +133,7 @@ def _color_axes(drawn: go.Figure, layout: Layout) -> dict[screen_layout.BarKey, 
     names: dict[screen_layout.BarKey, str] = {}
     for key, (slot, first, last) in layout.bars.items():
         role, limits, label = key
-        scale = theme.color_scale(role, limits, paper=False)
+        scale = theme.color_scale(role, limits)
         low, high = (drawn.get_subplot(row + 1, 1).yaxis.domain[end] for row, end in ((last, 0), (first, 1)))
         names[key] = "coloraxis" + (str(len(names) + 1) if names else "")
         bar = {"thickness": screen_layout.BAR, "thicknessmode": "pixels", "outlinewidth": 0,

@@ -16,6 +16,7 @@ import numpy as np
 from workbench.plotting.grammar import ColorRole, Dash, Heat, Marker, SeriesStyle
 
 BLACK = "#000000"
+WHITE = "#FFFFFF"
 NEUTRAL = "#777777"
 PAST = "#0072B2"
 FUTURE = "#E69F00"
@@ -189,23 +190,21 @@ class ColorScale:
         ]
 
 
-_MAPS: dict[ColorRole, tuple[str, str]] = {  # screen, paper (darker = more)
-    "probability": ("cividis", "Greys"),
-    "signed": ("RdBu", "RdBu"),
-    "relative": ("PuOr", "PuOr"),
-}
+# On a screen and on paper; more is bluer. Blues darkens all the way, so that it survives a grey printer.
+_MAPS: dict[ColorRole, str] = {"probability": "Blues", "signed": "RdBu", "relative": "RdBu"}
 
 
-def color_scale(role: ColorRole, limits: tuple[float, float], paper: bool, grey: bool = False) -> ColorScale:
-    """The scale of a role between fixed limits; a signed scale is white at 0, a relative one at 1, for all limits.
+def color_scale(role: ColorRole, limits: tuple[float, float], grey: bool = False) -> ColorScale:
+    """The scale of a role between fixed limits, the same on a screen and on paper; `grey`: as on a grey printer.
+
+    A probability is white at 0, a signed scale too, a relative one at 1, for all limits.
 
     Raises ValueError for empty limits and for a ratio whose limits are not positive.
     """
     low, high = limits
     if not low < high:
         raise ValueError(f"color limits {limits} are empty: the first must be below the second")
-    screen, print_map = _MAPS[role]
-    name = "Greys" if grey else print_map if paper else screen
+    name = "Greys" if grey else _MAPS[role]
     if role == "relative":
         if low <= 0:
             raise ValueError(f"limits {limits} of a ratio must be positive, such as (1/8, 8)")
@@ -224,16 +223,22 @@ def color_scale(role: ColorRole, limits: tuple[float, float], paper: bool, grey:
 def shades(heat: Heat) -> np.ndarray:
     """The cells [rows, columns] in shaded units, clipped into the limits; missing cells stay NaN."""
     matrix, _, _ = heat.cells()
-    scale = color_scale(heat.role, heat.limits, paper=True)
+    scale = color_scale(heat.role, heat.limits)
     if heat.role == "relative":
         matrix = np.log2(np.maximum(matrix, 2.0 ** (scale.low - 1)))
     return np.clip(matrix, scale.low, scale.high)
 
 
-def ink(values: np.ndarray, paper: bool, grey: bool = False) -> list[str]:
-    """Black or white for texts on cells of these probabilities, whichever contrasts more with the cell's shade."""
+def luminance(colors: np.ndarray) -> np.ndarray:
+    """The relative luminance of colors [n, (red, green, blue)] from 0 to 1 (WCAG 2.2)."""
+    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
+    return linear @ np.array([0.2126, 0.7152, 0.0722])
+
+
+def ink(values: np.ndarray, grey: bool = False) -> list[str]:
+    """Black or white for texts on cells of these probabilities, whichever contrasts more (always above 4.5)."""
     from matplotlib import colormaps
 
-    scale = color_scale("probability", (0.0, 1.0), paper, grey)
-    shades = colormaps[scale.map_name](np.clip(np.nan_to_num(values), 0.0, 1.0))[:, :3]
-    return [BLACK if luma > 0.5 else "#FFFFFF" for luma in shades @ np.array([0.2126, 0.7152, 0.0722])]
+    scale = color_scale("probability", (0.0, 1.0), grey)
+    light = luminance(colormaps[scale.map_name](np.clip(np.nan_to_num(values), 0.0, 1.0))[:, :3])
+    return [BLACK if (one + 0.05) / 0.05 > 1.05 / (one + 0.05) else WHITE for one in light]

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib import colormaps
+from matplotlib.colors import to_hex, to_rgb
 
 from tests.workbench.plotting.heat_maps import heat_of
 from workbench.plotting import theme
@@ -103,6 +104,41 @@ def test_neutral_value_is_white_on_both(role, limits):
     assert axis.cmin == -axis.cmax == mesh.get_clim()[0]
     assert min(to_rgb(axis.colorscale[len(axis.colorscale) // 2][1])) > 0.96
     np.testing.assert_array_equal(screen.data[0].z, 0.0)
+
+
+@pytest.mark.parametrize("role", ["probability", "signed", "relative"])
+def test_a_map_has_the_same_colors_on_a_page_and_on_paper(role):
+    figure = heat_figure(role, {"relative": (1 / 8, 8.0)}.get(role, (-1.0 if role == "signed" else 0.0, 1.0)))
+    mesh = to_matplotlib(figure).axes[0].collections[0]
+    for dark in (False, True):
+        for position, color in to_plotly(figure, dark).layout.coloraxis.colorscale:
+            np.testing.assert_allclose(to_rgb(color), mesh.cmap(position)[:3], atol=1 / 255)
+
+
+def test_a_probability_is_white_at_0_and_bluer_and_darker_the_larger_it_is_in_grey_too():
+    colors = np.array([to_rgb(color) for _, color in theme.color_scale("probability", (0.0, 1.0)).stops(65)])
+    greys = np.array([to_rgb(theme.as_grey(to_hex(color)))[0] for color in colors])
+    assert colors[0].min() > 0.96
+    assert (np.diff(greys) < 0).all()
+    assert greys[-1] < 0.2
+    assert (colors[1:, 2] > colors[1:, 0]).all()
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_texts_on_cells_contrast_with_them(grey):
+    values = np.linspace(0.0, 1.0, 257)
+    scale = theme.color_scale("probability", (0.0, 1.0), grey)
+    cells = theme.luminance(colormaps[scale.map_name](values)[:, :3])
+    inks = theme.luminance(np.array([to_rgb(color) for color in theme.ink(values, grey)]))
+    light, dark = np.maximum(cells, inks), np.minimum(cells, inks)
+    assert ((light + 0.05) / (dark + 0.05)).min() > 4.5  # level AA of WCAG 2.2
+
+
+def test_a_line_on_cells_is_as_dark_on_a_dark_page():
+    heat = heat_figure().panels[0]
+    panel = replace(heat, marks=(*heat.marks, rule(2.5, horizontal=False, style=theme.BASELINE)))
+    across = [to_plotly(Figure("map", "A map", (panel,)), dark).data[1] for dark in (False, True)]
+    assert [line.line.color for line in across] == [theme.BLACK, theme.BLACK]
 
 
 def test_hover_of_a_large_map_says_the_value_not_its_shade():

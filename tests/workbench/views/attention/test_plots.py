@@ -2,10 +2,8 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from workbench.export.files import save
-from workbench.plotting import theme
 from workbench.plotting.axes import matrix_table
 from workbench.plotting.grammar import Heat, Labels, Line, Points
 from workbench.plotting.matplotlib_renderer import to_matplotlib
@@ -117,9 +115,3 @@ def test_the_lens_names_the_best_word_and_shades_the_written_one(tmp_path):
     assert figure.panels[0].x.texts == ("embedding", "layer 1")
     assert "1 after embedding, 1 after layer 1" in figure.summary
     assert save(figure, tmp_path / "lens.pdf").read_bytes().startswith(b"%PDF")
-
-
-@pytest.mark.parametrize("paper", [True, False])
-def test_texts_on_cells_are_black_on_light_and_white_on_dark(paper):
-    low, high = theme.ink(pd.Series([0.0, 1.0]).to_numpy(), paper)
-    assert (low, high) == ((theme.BLACK, "#FFFFFF") if paper else ("#FFFFFF", theme.BLACK))
