@@ -63,7 +63,8 @@ def split_list(value: object) -> object:
 Names = Annotated[tuple[str, ...], BeforeValidator(split_list)]
 Places = Annotated[tuple[NonNegativeInt, ...], BeforeValidator(split_list)]
 Sentences = PositiveInt | Literal["all"]
-Shade = Annotated[float, Field(gt=0, le=1)]
+Limit = Literal["auto"] | Annotated[float, Field(gt=0, le=1)]
+AUTO_LIMIT: Any = Field("auto", description="The weight that has the last color; auto: the largest, outliers left out")
 MeanOrNumber = PositiveInt | Literal["mean"]
 
 

@@ -195,7 +195,7 @@ def test_the_lens_ends_with_what_the_model_says(runs, tmp_path):
         ("attention", {"part": "crossed"}, "part 'crossed': choose cross, encoder, decoder"),
         ("attention", {"layer": "9"}, "There is no layer 9: this attention has layers 1 to 2"),
         ("attention", {"head": "first"}, "head 'first': write mean, each, or a number from 1"),
-        ("attention", {"limit": 0}, "limit 0: write a number above 0, up to 1"),
+        ("attention", {"limit": 0}, "limit 0: write auto, or a number above 0, up to 1"),
         ("attention", {"target": "refrence"}, "target 'refrence': choose own, reference, typed"),
         ("token-probabilities", {"target": "typed", "text": " "}, "no text was typed"),
         ("alignment", {"layer": "each"}, "layer 'each': write mean, rollout, or a number from 1"),

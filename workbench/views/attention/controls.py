@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from workbench.app.components.color_scale import color_scale_maximum
 from workbench.evaluation.live_trace import layers_and_heads
 from workbench.figures.options import choices, default
 from workbench.store.runs import Run
@@ -25,14 +26,7 @@ def attention(runs: Sequence[Run]) -> dict[str, object]:
     layers, heads = layers_and_heads(runs, PARTS[part][0])
     layer = _choice(columns[0], "layer", layers, "Rollout follows attention through the layers")
     head = _choice(columns[1], "head", heads, "") if layer != "rollout" else "mean"
-    limit = columns[2].select_slider(
-        "Color scale maximum",
-        [1.0, 0.5, 0.25, 0.1],
-        1.0,
-        key="limit",
-        bind="query-params",
-        help="The weight that gets the darkest color",
-    )
+    limit = color_scale_maximum(columns[2])
     words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Merge subwords into words")
     return {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, PositiveInt
 
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import MAX_CELLS, FigureOptions, ForcedOptions, Shade, number
+from workbench.figures.options import AUTO_LIMIT, MAX_CELLS, FigureOptions, ForcedOptions, Limit, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
@@ -41,7 +41,7 @@ class AttentionOptions(ForcedOptions):
     layer: PositiveInt | Literal["mean", "rollout", "each"] = Field("mean", description=LAYER)
     head: PositiveInt | Literal["mean", "each"] = Field("mean", description=HEAD)
     words: bool = Field(False, description="Join pieces to words")
-    limit: Shade = Field(1.0, description="The weight that has the last shade")
+    limit: Limit = AUTO_LIMIT
 
 
 class AlignmentOptions(FigureOptions):
@@ -53,7 +53,7 @@ class AlignmentOptions(FigureOptions):
     text: str = Field("", description="The translation, where the target is typed")
     layer: PositiveInt | Literal["mean", "rollout"] = Field("mean", description=LAYER)
     head: PositiveInt | Literal["mean"] = Field("mean", description=HEAD)
-    limit: Shade = Field(1.0, description="The weight that has the last shade")
+    limit: Limit = AUTO_LIMIT
     links: str = Field("", description="A file of gold links of the reference, in Pharaoh format")
 
     @property
@@ -69,10 +69,6 @@ def _traces(request: Request, forced: ForcedOptions) -> dict[str, SentenceTrace]
         names[run.name]: trace_sentence(run, request.test, request.sentence, *forced.forced_target)
         for run in request.runs
     }
-
-
-def _shade_text(limit: float) -> str:
-    return f" Shaded from 0 to {limit:g}." if limit != 1 else ""
 
 
 def _sides(part: str, trace: SentenceTrace) -> tuple[list[str], list[str]]:
@@ -167,7 +163,6 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     mixed = part != "encoder" and layer == "rollout"
     sums = "Of source and target together a row sums to one." if mixed else "Rows sum to one."
     rule = " Words: the sum over a key's pieces, the mean over a query's." if options.words else ""
-    rule += _shade_text(options.limit)
     return attention_maps(
         pd.concat(tables, ignore_index=True),
         title="Attention",
@@ -222,7 +217,6 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
     error = (
         f" Alignment error rate: {', '.join(error_rates)}; gold words are {gold.counting}." if gold is not None else ""
     )
-    error += _shade_text(options.limit)
     return attention_maps(
         pd.concat(tables, ignore_index=True),
         pd.DataFrame(marks, columns=["panel", "query", "key", "kind"]),

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import pandas as pd
 
 from workbench.plotting.axes import token_axis
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Figure, Heat, Mark, Panel, Points, SeriesStyle
+from workbench.plotting.scale_end import AUTO, scale_end
 
 _CELLS = ("panel", "query", "key", "query_token", "key_token", "weight")
 _LINKS = ("panel", "query", "key", "kind")
@@ -35,14 +37,15 @@ def attention_maps(
     columns: int | None = None,
     caption: str = "",
     name: str = "attention",
-    limit: float = 1.0,
+    limit: float | Literal["auto"] = AUTO,
 ) -> Figure:
-    """Heat map of each `panel` of the table; `query` and `key` count from 0, `weight` is shaded from 0 to `limit`.
+    """Heat map of each `panel` of the table; `query` and `key` count from 0.
 
     links: cells to mark, of a `kind` in LINKS. labels: of the x and the y axis. columns: maps in a row (None: nearly
-    square grid). Weights above `limit` have the last shade.
+    square grid). All maps share a color scale from 0 to `limit` (see `scale_end`), which the caption names.
     """
     require_columns(cells, _CELLS, "cells")
+    end, end_text = scale_end(cells.groupby(["panel", "query"])["weight"].max().to_numpy(), limit)
     names = list(dict.fromkeys(cells["panel"]))
     columns = columns or math.ceil(math.sqrt(len(names)))
     small = len(names) > 6
@@ -50,12 +53,12 @@ def attention_maps(
     for panel in names:
         rows = cells[cells["panel"] == panel]
         marked = None if links is None else links[links["panel"] == panel]
-        panels.append(_panel(rows, marked, panel if len(names) > 1 else "", labels, columns, small, limit))
+        panels.append(_panel(rows, marked, panel if len(names) > 1 else "", labels, columns, small, end))
     return Figure(
         name,
         title,
         tuple(panels),
-        caption,
+        f"{caption} {end_text}".strip(),
         _summary(cells, labels),
         "page" if columns > 1 or len(panels[0].x.texts) > 18 else "column",
         columns=min(columns, len(names)),
@@ -71,10 +74,10 @@ def _panel(
     labels: tuple[str, str],
     columns: int,
     small: bool,
-    limit: float,
+    end: float,
 ) -> Panel:
     across, down = _tokens(cells, "key"), _tokens(cells, "query")
-    marks: list[Mark] = [Heat(cells, "key", "query", value="weight", limits=(0.0, limit), label="attention")]
+    marks: list[Mark] = [Heat(cells, "key", "query", value="weight", limits=(0.0, end), label="attention")]
     for kind, (series, style) in LINKS.items():
         marked = None if links is None else links[links["kind"] == kind]
         if marked is not None and len(marked):

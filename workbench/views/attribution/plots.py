@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -11,6 +10,7 @@ from workbench.plotting import theme
 from workbench.plotting.axes import token_axis
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, rule
+from workbench.plotting.scale_end import rounded_up
 
 _WORDS = ("system", "side", "place", "token", "nats")
 _CELLS = (*_WORDS, "row", "word")
@@ -60,7 +60,7 @@ def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = ""
     All panels share a symmetric color scale, named in the caption. Words not yet written have no cell.
     """
     require_columns(table, _CELLS, "table")
-    limit = _round_up(float(table["nats"].abs().max()))
+    limit = rounded_up(float(table["nats"].abs().max()))
     systems = list(dict.fromkeys(table["system"]))
     panels = []
     for system in systems:
@@ -98,14 +98,6 @@ def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = ""
         width="page",
         columns=2,
     )
-
-
-def _round_up(largest: float) -> float:
-    """End of a scale: the smallest of 1, 2, 5 times a power of ten that is not below the largest value."""
-    if largest <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(largest))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= largest * (1 - 1e-9))
 
 
 def _summary(table: pd.DataFrame, systems: Sequence[str]) -> str:

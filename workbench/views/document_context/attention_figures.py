@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from workbench.evaluation.document_context import attending, of_translations, reads_after
-from workbench.figures.options import MAX_CELLS, ForcedOptions, MeanOrNumber, Shade, number_up_to
+from workbench.figures.options import AUTO_LIMIT, MAX_CELLS, ForcedOptions, Limit, MeanOrNumber, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError
@@ -34,7 +34,7 @@ class ContextAttentionOptions(ForcedOptions):
     layer: MeanOrNumber = Field("mean", description="The layer, from 1")
     head: MeanOrNumber = Field("mean", description="The head, from 1")
     over: Literal["words", "sentences"] = Field("words", description="What is attended to")
-    limit: Shade = Field(1.0, description="The share that has the last shade")
+    limit: Limit = AUTO_LIMIT
 
 
 def sides(runs: list[Run]) -> list[str]:

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt
 
 from workbench.evaluation.document_context import CAPSULES, routing_context
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import MAX_CELLS, ForcedOptions, MeanOrNumber, Shade, number, number_up_to
+from workbench.figures.options import AUTO_LIMIT, MAX_CELLS, ForcedOptions, Limit, MeanOrNumber, number, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
@@ -45,7 +45,7 @@ class CapsulesReadOptions(ForcedOptions):
 
     layer: MeanOrNumber = Field("mean", description="The layer, from 1")
     head: MeanOrNumber = Field("mean", description="The head, from 1")
-    limit: Shade = Field(1.0, description="The share that has the last shade")
+    limit: Limit = AUTO_LIMIT
 
 
 def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterator[tuple[str, SentenceTrace]]:

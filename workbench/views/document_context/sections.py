@@ -20,6 +20,7 @@ from workbench.app.components import (
     page_sections,
     sentence_texts,
 )
+from workbench.app.components.color_scale import color_scale_maximum
 from workbench.app.frame import Frame, errors_as_messages, escape_markdown
 from workbench.evaluation.document_context import CAPSULES, ContextSentences, attending, context_mechanisms
 from workbench.evaluation.live_trace import SentenceTrace
@@ -205,12 +206,5 @@ def _attention(frame: Frame, runs: Sequence[Run], translation: dict[str, object]
         "To", choices(ContextAttentionOptions, "over"), format_func=OVER.__getitem__,
         default=default(ContextAttentionOptions, "over"), required=True, key="context-over", bind="query-params",
     )  # fmt: skip
-    limit = columns[2].select_slider(
-        "Color scale maximum",
-        [1.0, 0.5, 0.25, 0.1],
-        1.0,
-        key="limit",
-        bind="query-params",
-        help="The share that gets the darkest color",
-    )
+    limit = color_scale_maximum(columns[2])
     figure_view.show("context-attention", frame.request(runs, **translation, side=side, over=over, limit=limit))

@@ -39,6 +39,17 @@ def test_attention_of_the_runs_stands_side_by_side(pair):
     assert all("--option target=reference " in command and "--sentence 2" in command for command in commands)
 
 
+def test_the_scale_ends_at_the_largest_weight_unless_the_url_names_another_end(with_demo):
+    at = open_page("attention", runs=PAIR)
+    ends = [chart["layout"]["coloraxis"]["cmax"] for chart in charts(at)]
+    largest = [max(float(np.max(heat["z"])) for heat in heats(chart)) for chart in charts(at)]
+    assert all(top <= end < 1.1 * top for end, top in zip(ends, largest, strict=True))
+    assert not any("limit=" in code for code in codes(at))
+    asked = open_page("attention", runs=PAIR, limit="0.5")
+    assert [chart["layout"]["coloraxis"]["cmax"] for chart in charts(asked)] == [0.5, 0.5]
+    assert all("--option limit=0.5" in code for code in codes(asked) if code.startswith("workbench figure "))
+
+
 def test_every_layer_and_head_of_a_run_stands_in_its_tab(pair):
     at = open_page("attention", runs=PAIR, layer="Each", head="Each", part="Source → source")
     first, second, _ = charts(at)

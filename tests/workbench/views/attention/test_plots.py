@@ -48,6 +48,16 @@ def test_many_maps_share_one_scale_and_their_labels():
     assert len(to_matplotlib(figure, "page").axes) == len(names) + 1
 
 
+def test_all_maps_share_the_scale_of_the_largest_weight():
+    table = cells("a", "b")
+    table.loc[table["panel"] == "a", "weight"] /= 2
+    figure = attention.attention_maps(table)
+    assert {panel.marks[0].limits for panel in figure.panels} == {(0.0, 0.8)}
+    assert figure.caption == "Colors reach from 0 to 0.8, the largest value rounded up."
+    asked = attention.attention_maps(table, caption="Maps.", limit=0.5)
+    assert asked.caption == "Maps. Colors reach from 0 to 0.5; larger values, up to 0.8, have the last color."
+
+
 def test_links_stand_on_their_cells():
     links = pd.DataFrame(
         [("a", 0, 0, "attention"), ("a", 1, 1, "sure"), ("a", 1, 2, "possible"), ("b", 2, 3, "attention")],

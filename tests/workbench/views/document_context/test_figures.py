@@ -219,7 +219,7 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
     for one, name, options, message in (
         (plain, "context-routing", {}, "routes no context to capsules; choose a run of qcn"),
         (run, "context-attention", {}, "attends to no words before the sentence"),
-        (context_runs[1], "context-attention", {"limit": 0}, "limit 0: write a number above 0, up to 1"),
+        (context_runs[1], "context-attention", {"limit": 0}, "limit 0: write auto, or a number above 0, up to 1"),
         (context_runs[1], "context-attention", {"head": 99}, "head 99: write mean, or a number from 1 to"),
         (run, "context-routing", {"iteration": 4}, "iteration 4: write all, or a number from 0 to 3"),
         (run, "context-routing", {"show": "x"}, "show 'x': choose all, c, p, sum"),
