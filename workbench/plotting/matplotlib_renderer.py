@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import math
+import textwrap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Literal
 
 import matplotlib
@@ -27,6 +29,8 @@ from workbench.plotting.grammar import Axis, Figure, Heat, Panel
 from workbench.plotting.matplotlib_marks import CELLS, draw, legend_handle
 
 _LOCK = threading.RLock()
+_LINE_POINTS = theme.TICK_POINTS * 1.2  # of a label on an axis
+_LABELS_INCHES, _BAR_INCHES, _GAP_INCHES = 0.7, 0.55, 0.1  # beside a row of panels; between two of them
 
 
 @contextmanager
@@ -68,6 +72,7 @@ def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool =
     `grey` draws it as on a grey printer; negative cells of a signed map then have a minus sign.
     """
     inches = theme.PAPER_WIDTHS.get(str(width or figure.width)) or _inches(width)
+    figure = replace(figure, columns=_columns_that_fit(figure, inches)) if figure.beside else figure
     rows = math.ceil(len(figure.panels) / figure.columns)
     heights = [max(p.height for p in figure.panels[r * figure.columns : (r + 1) * figure.columns]) for r in range(rows)]
     with paper_settings():
@@ -90,6 +95,7 @@ def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool =
         layout.execute(canvas)
         for panel, axes in zip(figure.panels, all_axes, strict=False):
             _fit_ticks(panel, axes)
+            _fit_title(axes)
         _fit_height(canvas, layout, all_axes, heights, figure.columns)
         canvas.set_layout_engine("none")  # the layout is done: saving need not repeat it
     return canvas
@@ -99,6 +105,19 @@ def _inches(width: str | float | None) -> float:
     if isinstance(width, (int, float)) and width > 0:
         return float(width)
     raise ValueError(f"width {width!r} is neither inches nor one of {', '.join(theme.PAPER_WIDTHS)}")
+
+
+def _columns_that_fit(figure: Figure, inches: float) -> int:
+    """The columns in which every token below a panel has room for an upright label, in rows of about one length.
+
+    All columns if the tokens of a single panel have no room.
+    """
+    most_tokens = max((len(panel.x.positions) for panel in figure.panels), default=0)
+    scales = {(mark.role, mark.limits) for panel in figure.panels for mark in panel.marks if isinstance(mark, Heat)}
+    room = inches - _LABELS_INCHES - _BAR_INCHES * len(scales)
+    needed = most_tokens * _LINE_POINTS / 72 + _GAP_INCHES
+    fitting = min(figure.columns, max(0, int(room / needed)) or figure.columns)
+    return math.ceil(len(figure.panels) / math.ceil(len(figure.panels) / fitting))
 
 
 def _fit_height(
@@ -164,18 +183,25 @@ def _fit_ticks(panel: Panel, axes: Axes) -> None:
         on_paper = paper_axis.get_transform().transform  # an axis may be logarithmic
         low, high = sorted(on_paper(paper_axis.get_view_interval()))
         room = length * np.diff(np.sort(on_paper(np.array(positions)))).min() / (high - low)
-        line = theme.TICK_POINTS * 1.2
         if paper_axis is axes.xaxis:
             widest = max(label.get_window_extent().width * points for label in paper_axis.get_ticklabels())
             if widest + 3 <= room:
                 continue
-            steep = room < line * 1.5
+            steep = room < _LINE_POINTS * 1.5
             for label in paper_axis.get_ticklabels():
                 vertical = "center" if steep else "top"
                 label.set(rotation=90 if steep else 45, rotation_mode="anchor", ha="right", va=vertical)
-        if room < line:
-            every = math.ceil(line / room)
+        if room < _LINE_POINTS:
+            every = math.ceil(_LINE_POINTS / room)
             paper_axis.set_ticks(positions[::every], labels=texts[::every])
+
+
+def _fit_title(axes: Axes) -> None:
+    """Break a title that is wider than its panel."""
+    text, room = axes.get_title(), axes.get_window_extent().width
+    wide = axes.title.get_window_extent().width
+    if wide > room:
+        axes.set_title(textwrap.fill(text, max(4, int(len(text) * room / wide))), fontsize=theme.TEXT_POINTS, pad=3)
 
 
 def _hide_shared_labels(figure: Figure, all_axes: list[Axes]) -> None:

@@ -20,21 +20,21 @@ def rounded_up(value: float) -> float:
     return round(math.ceil(value * 10.0**digits * (1 - 1e-6)) / 10.0**digits, digits)
 
 
-def scale_end(row_maxima: np.ndarray, limit: float | Literal["auto"]) -> tuple[float, str]:
+def scale_end(row_maxima: np.ndarray, limit: float | Literal["auto"], differences: bool = False) -> tuple[float, str]:
     """The end of a scale from 0 for rows with these largest values, and a sentence that says it.
 
     auto: the largest value, rounded up; if it is more than twice what 95 % of the rows do not exceed, the latter.
+    differences: the scale reaches as far below 0; the values are sizes of differences.
     """
     ordered = np.sort(row_maxima[np.isfinite(row_maxima)])
     largest = float(ordered[-1]) if len(ordered) else 0.0
-    if limit != AUTO:
-        return limit, _sentence(limit, "", largest)
     common = float(ordered[int(_ALMOST_ALL * (len(ordered) - 1))]) if len(ordered) else 0.0
-    if largest > _OUTLYING * common > 0:
-        return rounded_up(common), _sentence(rounded_up(common), ", which 95 % of the rows do not exceed", largest)
-    return rounded_up(largest), _sentence(rounded_up(largest), ", the largest value rounded up", largest)
-
-
-def _sentence(end: float, why: str, largest: float) -> str:
+    if limit != AUTO:
+        end, why = limit, ""
+    elif largest > _OUTLYING * common > 0:
+        end, why = rounded_up(common), ", which 95 % of the rows do not exceed"
+    else:
+        end, why = rounded_up(largest), ", the largest value rounded up"
+    reach = f"Differences reach from −{end:g} to {end:g}" if differences else f"Colors reach from 0 to {end:g}"
     above = f"; larger values, up to {largest:.2g}, have the last color" if largest > end * (1 + 1e-6) else ""
-    return f"Colors reach from 0 to {end:g}{why}{above}."
+    return end, f"{reach}{why}{above}."

@@ -76,12 +76,11 @@ def bar_key(heat: Heat) -> BarKey:
 
 
 def min_width(figure: Figure) -> int:
-    """The width below which texts of the figure overlap in any layout."""
-    figure = replace(figure, columns=1)
-    fixed_width = _space_right(figure) + math.ceil(_min_panel_width(figure))
-    width = fixed_width + _space_left(figure, DEFAULT_WIDTH // 2)
-    # A wider page shows more of the texts left of a panel, which then needs more space.
-    while (wider := fixed_width + _space_left(figure, width)) > width:
+    """The width below which texts of the figure would overlap in any layout."""
+    figure = figure if figure.beside else replace(figure, columns=1)
+    fixed_width = _space_right(figure) + math.ceil(figure.columns * _min_panel_width(figure))
+    width = fixed_width + _beside_panels(figure, DEFAULT_WIDTH // 2)
+    while (wider := fixed_width + _beside_panels(figure, width)) > width:  # a wider page shows more of those texts
         width = wider
     return width
 
@@ -169,15 +168,21 @@ def _rows(figure: Figure) -> list[tuple[Panel, ...]]:
 
 
 def _columns_that_fit(figure: Figure, width: int) -> int:
-    min_panel_width = max(_MIN_PANEL_WIDTH, _min_panel_width(figure))
-    fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= min_panel_width)
+    if figure.beside:
+        return figure.columns
+    least = max(_MIN_PANEL_WIDTH, _min_panel_width(figure))
+    fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= least)
     return next(fitting, 1)
 
 
 def _panel_width(figure: Figure, columns: int, width: int) -> float:
     figure = replace(figure, columns=columns)
-    gaps = _column_gap(figure, width) * (columns - 1)
-    return (width - _space_left(figure, width) - _space_right(figure) - gaps) / columns
+    return (width - _beside_panels(figure, width) - _space_right(figure)) / columns
+
+
+def _beside_panels(figure: Figure, width: int) -> int:
+    """The space left of all panels of a row."""
+    return _space_left(figure, width) + _column_gap(figure, width) * (figure.columns - 1)
 
 
 def _column_gap(figure: Figure, width: int) -> int:

@@ -130,7 +130,7 @@ def test_rollout_and_words_side_by_side(runs):
         trace, source, target = traced(run, "reference")
         names = ("decoder.self_attention", "decoder.cross_attention", "encoder.self_attention")
         wanted = attention.decoder_rollout(*(trace[name].values for name in names)).source[-1]
-        np.testing.assert_allclose(found, attention.to_words(wanted, target, source), atol=1e-6)
+        np.testing.assert_allclose(found.T, attention.to_words(wanted, target, source), atol=1e-6)
     assert "Abnar and Zuidema 2020" in figure.caption
     assert "Of source and target together a row sums to one" in figure.caption
 
@@ -197,6 +197,7 @@ def test_the_lens_ends_with_what_the_model_says(runs, tmp_path):
         ("attention", {"head": "first"}, "head 'first': write mean, each, or a number from 1"),
         ("attention", {"limit": 0}, "limit 0: write auto, or a number above 0, up to 1"),
         ("attention", {"target": "refrence"}, "target 'refrence': choose own, reference, typed"),
+        ("attention", {"difference": True}, "a difference needs two runs"),
         ("token-probabilities", {"target": "typed", "text": " "}, "no text was typed"),
         ("alignment", {"layer": "each"}, "layer 'each': write mean, rollout, or a number from 1"),
         ("alignment", {"links": "nowhere.txt"}, "nowhere.txt: there is no such file of links"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -248,6 +249,26 @@ def test_paper_has_the_width_and_the_panel_height_it_asked_for():
         canvas = to_matplotlib(heat_figure(), width)
         assert canvas.get_size_inches()[0] == pytest.approx(inches)
         assert canvas.axes[0].get_position().height * canvas.get_size_inches()[1] == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(("tokens", "panels", "columns"), [(8, 3, 3), (20, 3, 2), (30, 3, 1), (30, 2, 1), (12, 5, 3)])
+def test_panels_that_are_compared_move_below_each_other_on_paper_until_every_token_has_a_label(tokens, panels, columns):
+    words = [f"word{number}" for number in range(tokens)]
+    panel = Panel((heat_of(np.eye(tokens)),), token_axis(words), token_axis(words, reversed=True), title="A system")
+    figure = Figure("maps", "Maps", (panel,) * panels, width="page", columns=panels, beside=True, shared_y=True)
+    axes = to_matplotlib(figure).axes[:panels]
+    assert [paper_labels(one.xaxis) for one in axes] == [words] * panels
+    assert len({round(one.get_position().x0, 3) for one in axes}) == columns
+
+
+def test_a_title_wider_than_its_panel_is_broken():
+    panel = replace(heat_figure().panels[0], title="a system with a long name − another one")
+    figure = Figure("maps", "Maps", (panel,) * 4, width="page", columns=4)
+    canvas = to_matplotlib(figure)
+    axes = canvas.axes[:4]
+    ends = [(one.title.get_window_extent().x0, one.title.get_window_extent().x1) for one in axes]
+    assert all(end < begin for (_, end), (begin, _) in pairwise(ends))
+    assert {one.get_title().replace("\n", " ") for one in axes} == {panel.title}
 
 
 def test_unknown_width_is_refused_with_the_known_ones():

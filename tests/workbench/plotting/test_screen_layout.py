@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -93,6 +94,20 @@ def test_panels_move_below_each_other_before_their_labels_touch(figure, width):
         )
     if width >= 1600:
         assert columns == figure.columns
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("tokens", [8, 30])
+def test_panels_that_are_compared_stay_beside_each_other_and_every_token_keeps_its_label(tokens, width):
+    figure = replace(maps(tokens, 3), beside=True, shared_y=True)
+    layout = lay_out(figure, width)
+    assert layout.figure.columns == 3
+    assert layout.left + layout.right + 3 * layout.panel + 2 * layout.between == pytest.approx(layout.width)
+    assert layout.width == max(width, least_width(figure))
+    assert layout.panel / tokens >= 13 - 1e-9
+    drawn = to_plotly(figure, width=width)
+    assert {len(axis.ticktext) for axis in drawn.select_xaxes()} == {tokens}
+    assert len({axis.domain for axis in drawn.select_xaxes()}) == 3
 
 
 def test_long_names_beside_the_first_column_take_nothing_from_the_second():

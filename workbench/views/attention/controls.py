@@ -17,18 +17,25 @@ NAMES = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
 
 
 def attention(runs: Sequence[Run]) -> dict[str, object]:
-    """Controls for the options of the figure `attention`: part, layer, head, words, limit."""
+    """Controls for the options of the figure `attention`: part, layer, head, words, limit, difference."""
     part = st.segmented_control(
         "Attention", choices(AttentionOptions, "part"), format_func=PART_NAMES.__getitem__,
         default=default(AttentionOptions, "part"), required=True, key="part", bind="query-params",
     )  # fmt: skip
-    columns = st.columns([2, 2, 3, 2], vertical_alignment="bottom")
+    columns = st.columns([3, 3, 4, 2, 3], vertical_alignment="bottom")
     layers, heads = layers_and_heads(runs, PARTS[part][0])
     layer = _choice(columns[0], "layer", layers, "Rollout follows attention through the layers")
     head = _choice(columns[1], "head", heads, "") if layer != "rollout" else "mean"
     limit = color_scale_maximum(columns[2])
     words = columns[3].toggle("Words", False, key="words", bind="query-params", help="Merge subwords into words")
-    return {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
+    options = {"part": part, "layer": layer, "head": head, "words": words, "limit": limit}
+    if len(runs) < 2 or "each" in (layer, head):
+        return options
+    difference = columns[4].toggle(
+        "Difference", False, key="difference", bind="query-params",
+        help="Maps of the other runs minus the baseline; of the same texts, such as the reference",
+    )  # fmt: skip
+    return {**options, "difference": difference}
 
 
 def _choice(column, option: str, count: int, help_text: str) -> str:

@@ -6,6 +6,7 @@ the tables.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -41,6 +42,7 @@ class AttentionOptions(ForcedOptions):
     layer: PositiveInt | Literal["mean", "rollout", "each"] = Field("mean", description=LAYER)
     head: PositiveInt | Literal["mean", "each"] = Field("mean", description=HEAD)
     words: bool = Field(False, description="Join pieces to words")
+    difference: bool = Field(False, description="Maps of the other runs minus the baseline besides; of the same texts")
     limit: Limit = AUTO_LIMIT
 
 
@@ -146,7 +148,8 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     from workbench.views.attention.plots import attention_maps
 
     part, layer, head = options.part, options.layer, options.head
-    tables, across = [], 1
+    tables: dict[str, list[pd.DataFrame]] = {}
+    across = 1
     for name, trace in _traces(request, options).items():
         queries, keys = _sides(part, trace)
         maps = _maps(layer, head, part, trace)
@@ -159,18 +162,48 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
             if options.words:
                 shown = attention.to_words(weights, queries, keys)
                 rows, columns = attention.joined(queries), attention.joined(keys)
-            tables.append(_cells(panel, shown, rows, columns))
+            tables.setdefault(name, []).append(_cells(panel, shown, rows, columns))
+    baseline = short_names(request.runs).get(request.base, next(iter(tables)))  # it may have no model
+    differences = map_differences(tables, baseline) if options.difference else None
+    compared = len(tables) if differences is None else 2 * len(tables) - 1  # one of each run but the baseline
     mixed = part != "encoder" and layer == "rollout"
     sums = "Of source and target together a row sums to one." if mixed else "Rows sum to one."
     rule = " Words: the sum over a key's pieces, the mean over a query's." if options.words else ""
     return attention_maps(
-        pd.concat(tables, ignore_index=True),
+        pd.concat([table for of_run in tables.values() for table in of_run], ignore_index=True),
         title="Attention",
         labels=PARTS[part][1],
-        columns=across if across > 1 else len(request.runs),
+        columns=across if across > 1 else compared,
         caption=f"{_maps_caption(layer, head, part)}, along {options.target_text}. {sums}{rule}",
         limit=options.limit,
+        keys_down=part == "cross" and across == 1 and len(request.runs) > 1,
+        differences=differences,
     )
+
+
+def map_differences(tables: Mapping[str, list[pd.DataFrame]], baseline: str) -> pd.DataFrame:
+    """Cells of the maps of every other run minus those of the baseline; raises RunError for other words or maps."""
+    import pandas as pd
+
+    if len(tables) < 2:
+        raise RunError("a difference needs two runs: choose another one besides")
+    differences = []
+    words = ["query", "key", "query_token", "key_token"]
+    for name, of_run in tables.items():
+        if name == baseline:
+            continue
+        if len(of_run) != len(tables[baseline]):
+            raise RunError(f"{name} has other layers or heads than {baseline}; take their mean, or one of them")
+        for table, of_baseline in zip(of_run, tables[baseline], strict=True):
+            if not table[words].equals(of_baseline[words]):
+                raise RunError(
+                    f"{name} and {baseline} read or write other words here, so their maps have no difference; force "
+                    "the reference or a typed text (target=reference), and join pieces (words=true)"
+                )
+            title = str(table["panel"].iloc[0]).replace(name, f"{name} − {baseline}", 1)
+            weights = table["weight"] - of_baseline["weight"]
+            differences.append(table.assign(weight=weights, panel=title))
+    return pd.concat(differences, ignore_index=True)
 
 
 def gold_links(path: str | Path, run: Run, test: str) -> GoldLinks:
@@ -228,6 +261,7 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
         f"{error}",
         name="alignment",
         limit=options.limit,
+        keys_down=len(request.runs) > 1,
     )
 
 

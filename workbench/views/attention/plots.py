@@ -13,14 +13,14 @@ import pandas as pd
 
 from workbench.plotting.axes import token_axis
 from workbench.plotting.columns import require_columns
-from workbench.plotting.grammar import Figure, Heat, Mark, Panel, Points, SeriesStyle
+from workbench.plotting.grammar import Axis, Figure, Heat, Mark, Panel, Points, SeriesStyle
 from workbench.plotting.scale_end import AUTO, scale_end
 
 _CELLS = ("panel", "query", "key", "query_token", "key_token", "weight")
 _LINKS = ("panel", "query", "key", "kind")
 _ROW_INCHES, _SMALL_ROW_INCHES = 0.15, 0.1
 _LOWEST, _HIGHEST = 0.7, 7.0
-_LABELS_ACROSS = 60  # most token labels in a row of maps
+_LABELS_ACROSS = 60  # most token labels in a row of small maps
 # Label and style of each kind of link, in a color that is visible on light and on dark cells.
 LINKS: dict[str, tuple[str, SeriesStyle]] = {
     "sure": ("gold, sure", SeriesStyle("#D55E00", "none", "square", hollow=True, size=7.0)),
@@ -38,54 +38,70 @@ def attention_maps(
     caption: str = "",
     name: str = "attention",
     limit: float | Literal["auto"] = AUTO,
+    keys_down: bool = False,
+    differences: pd.DataFrame | None = None,
 ) -> Figure:
     """Heat map of each `panel` of the table; `query` and `key` count from 0.
 
-    links: cells to mark, of a `kind` in LINKS. labels: of the x and the y axis. columns: maps in a row (None: nearly
-    square grid). All maps share a color scale from 0 to `limit` (see `scale_end`), which the caption names.
+    links: cells to mark, of a `kind` in LINKS. labels: of keys and queries. columns: maps in a row (None: nearly square
+    grid). keys_down: keys downwards, once for maps with the same keys, and queries across. differences: further maps of
+    signed weights, as `cells`. All maps share a color scale from 0 to `limit`, differences one from -`limit` (see
+    `scale_end`); the caption names both.
     """
     require_columns(cells, _CELLS, "cells")
-    end, end_text = scale_end(cells.groupby(["panel", "query"])["weight"].max().to_numpy(), limit)
-    names = list(dict.fromkeys(cells["panel"]))
-    columns = columns or math.ceil(math.sqrt(len(names)))
-    small = len(names) > 6
-    panels = []
-    for panel in names:
-        rows = cells[cells["panel"] == panel]
-        marked = None if links is None else links[links["panel"] == panel]
-        panels.append(_panel(rows, marked, panel if len(names) > 1 else "", labels, columns, small, end))
+    heats = []
+    for table in [cells] if differences is None else [cells, differences]:
+        signed = table is differences
+        row_maxima = table["weight"].abs().groupby([table["panel"], table["query"]]).max()
+        end, end_text = scale_end(row_maxima.to_numpy(), limit, signed)
+        caption = f"{caption} {end_text}".lstrip()
+        heats += [_heat(rows, end, signed, keys_down) for _, rows in table.groupby("panel", sort=False)]
+    columns = min(columns or math.ceil(math.sqrt(len(heats))), len(heats))
+    small = len(heats) > 6 and not keys_down
+    panels = [_panel(heat, links, dict(zip(("key", "query"), labels, strict=True)), small) for heat in heats]
+    if len(panels) == 1:
+        panels = [replace(panels[0], title="")]
+    if small:
+        panels = [replace(panel, x=replace(panel.x, every=_every(panel.x, columns))) for panel in panels]
     return Figure(
         name,
         title,
         tuple(panels),
-        f"{caption} {end_text}".strip(),
+        caption,
         _summary(cells, labels),
         "page" if columns > 1 or len(panels[0].x.texts) > 18 else "column",
-        columns=min(columns, len(names)),
+        columns=columns,
+        beside=columns > 1 and not small,
         shared_x=small and _same_axes(panels, "x"),
         shared_y=columns > 1 and _same_axes(panels, "y"),
     )
 
 
-def _panel(
-    cells: pd.DataFrame,
-    links: pd.DataFrame | None,
-    title: str,
-    labels: tuple[str, str],
-    columns: int,
-    small: bool,
-    end: float,
-) -> Panel:
-    across, down = _tokens(cells, "key"), _tokens(cells, "query")
-    marks: list[Mark] = [Heat(cells, "key", "query", value="weight", limits=(0.0, end), label="attention")]
+def _heat(rows: pd.DataFrame, end: float, signed: bool, keys_down: bool) -> Heat:
+    x, y = ("query", "key") if keys_down else ("key", "query")
+    if signed:
+        return Heat(rows, x, y, value="weight", role="signed", limits=(-end, end), label="difference")
+    return Heat(rows, x, y, value="weight", limits=(0.0, end), label="attention")
+
+
+def _panel(heat: Heat, links: pd.DataFrame | None, labels: dict[str, str], small: bool) -> Panel:
+    """Panel of one map with the links on its cells; every token has a label unless the map is small."""
+    title = str(heat.table["panel"].iloc[0])
+    marks: list[Mark] = [heat]
     for kind, (series, style) in LINKS.items():
-        marked = None if links is None else links[links["kind"] == kind]
+        marked = None if links is None else links[(links["panel"] == title) & (links["kind"] == kind)]
         if marked is not None and len(marked):
-            marks.append(Points(marked, "key", "query", series, style))
-    height = (_SMALL_ROW_INCHES if small else _ROW_INCHES) * len(down)
-    x, y = token_axis(across, labels[0]), token_axis(down, labels[1], reversed=True)
-    x = replace(x, every=max(x.every, math.ceil(len(across) * columns / _LABELS_ACROSS)))
+            marks.append(Points(marked, heat.x, heat.y, series, style))
+    x = token_axis(_tokens(heat.table, heat.x), labels[heat.x])
+    y = token_axis(_tokens(heat.table, heat.y), labels[heat.y], reversed=True)
+    if not small:
+        x, y = replace(x, every=1), replace(y, every=1)
+    height = (_SMALL_ROW_INCHES if small else _ROW_INCHES) * len(y.texts)
     return Panel(tuple(marks), x, y, min(_HIGHEST, max(_LOWEST, height)), title)
+
+
+def _every(axis: Axis, columns: int) -> int:
+    return max(axis.every, math.ceil(len(axis.texts) * columns / _LABELS_ACROSS))
 
 
 def _tokens(cells: pd.DataFrame, side: str) -> list[str]:

@@ -5,6 +5,8 @@ import pytest
 
 import core_models
 from tests.workbench.views.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 
 PAIR = ["demo/transformer", "demo/future-cost-2"]
 
@@ -30,13 +32,27 @@ def test_attention_of_the_runs_stands_side_by_side(pair):
     weights, alignment = charts(at)
     for run, heat in zip(pair, heats(weights), strict=True):
         wanted = forced(run, 2, "reference").trace["decoder.cross_attention"].values.mean((0, 1))
-        np.testing.assert_allclose(heat["z"], wanted, atol=1e-5)
+        np.testing.assert_allclose(heat["z"], wanted.T, atol=1e-5)  # the source downwards, once for both
     assert {"source", "target"} <= axis_titles(weights)
+    assert weights["layout"]["yaxis2"]["showticklabels"] is False
     assert [annotation["text"] for annotation in weights["layout"]["annotations"]] == ["transformer", "future-cost-2"]
     assert all(traces(alignment, "most attended"))
     commands = [code for code in codes(at) if code.startswith("workbench figure ")]
     assert [command.split()[2] for command in commands] == ["attention", "alignment"]
     assert all("--option target=reference " in command and "--sentence 2" in command for command in commands)
+
+
+def test_a_map_of_the_difference_stands_beside_the_maps_of_the_same_text(pair):
+    at = open_page("attention", runs=PAIR, sentence="2", translation="Reference", difference="true")
+    weights, alignment = charts(at)
+    plain, changed, difference = (np.array(heat["z"], dtype=float) for heat in heats(weights))
+    np.testing.assert_allclose(difference, changed - plain, atol=1e-6)
+    assert [annotation["text"] for annotation in weights["layout"]["annotations"]][2] == "future-cost-2 − transformer"
+    assert len(heats(alignment)) == 2
+    assert any("--option difference=true" in code for code in codes(at))
+    swapped = draw("attention", Request(pair, sentence=2, baseline=pair[1].name,
+                                        options={"target": "reference", "difference": True}))  # fmt: skip
+    np.testing.assert_allclose(swapped.panels[2].marks[0].cells()[0], plain - changed, atol=1e-6)
 
 
 def test_the_scale_ends_at_the_largest_weight_unless_the_url_names_another_end(with_demo):
@@ -71,7 +87,7 @@ def test_gold_links_come_from_a_file(pair, tmp_path):
     assert any("Alignment error rate" in caption.value for caption in at.caption)
     path.write_text("0-0 1-0\n" * 30, encoding="utf-8")  # another file of the same name
     at.run()
-    assert [trace["y"].tolist() for trace in traces(charts(at)[1], "gold, sure")] == [[0.0, 0.0], [0.0, 0.0]]
+    assert [trace["y"].tolist() for trace in traces(charts(at)[1], "gold, sure")] == [[0.0, 1.0], [0.0, 1.0]]
     at.text_input(key="links").set_value(f"{path}x").run()
     assert "no such file of links" in at.error[0].value
     assert len(charts(at)) == 1

@@ -2,13 +2,16 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from workbench.export.files import save
 from workbench.plotting.axes import matrix_table
 from workbench.plotting.grammar import Heat, Labels, Line, Points
 from workbench.plotting.matplotlib_renderer import to_matplotlib
 from workbench.plotting.plotly_renderer import to_plotly
+from workbench.store.runs import RunError
 from workbench.views.attention import plots as attention
+from workbench.views.attention.figures import map_differences
 from workbench.views.tokens import plots as tokens
 
 KEYS, QUERIES = ["the", "dog", "the", "</s>"], ["der", "Hund", "</s>"]
@@ -46,6 +49,45 @@ def test_many_maps_share_one_scale_and_their_labels():
     assert (drawn.layout.coloraxis.cmin, drawn.layout.coloraxis.cmax) == (0.0, 0.5)
     assert drawn.data[0].z.max() == 0.5
     assert len(to_matplotlib(figure, "page").axes) == len(names) + 1
+
+
+def test_compared_systems_share_one_axis_of_the_source_and_no_word_lacks_its_label():
+    source, targets = [f"s{number}" for number in range(50)], {"a": 45, "b": 12}
+    tables = [
+        matrix_table(np.full((count, 50), 0.02), source, [f"{name}{n}" for n in range(count)], "key", "query", "weight")
+        .assign(panel=name)
+        for name, count in targets.items()
+    ]  # fmt: skip
+    figure = attention.attention_maps(pd.concat(tables), columns=2, keys_down=True)
+    assert (figure.columns, figure.beside, figure.shared_y) == (2, True, True)
+    screen = to_plotly(figure, width=280)
+    assert [len(axis.ticktext) for axis in screen.select_xaxes()] == [45, 12]
+    assert list(screen.layout.yaxis.ticktext) == source
+    assert screen.layout.yaxis2.showticklabels is False
+    assert [panel.y.label for panel in figure.panels] == ["source", "source"]
+    assert [panel.marks[0].cells()[0].shape for panel in figure.panels] == [(50, 45), (50, 12)]
+
+
+def test_maps_of_other_words_or_of_other_heads_have_no_difference():
+    plain = cells("a")
+    with pytest.raises(RunError, match=r"b and a read or write other words here.*target=reference"):
+        map_differences({"a": [plain], "b": [plain.replace({"query_token": {"Hund": "Katze"}})]}, "a")
+    with pytest.raises(RunError, match="b has other layers or heads than a"):
+        map_differences({"a": [plain], "b": [plain, plain]}, "a")
+    with pytest.raises(RunError, match="needs two runs"):
+        map_differences({"a": [plain]}, "a")
+
+
+def test_differences_are_white_at_0_on_a_scale_of_their_own():
+    changed = cells("b − a")
+    changed["weight"] = [-0.4, 0.1, 0.3, *np.zeros(9)]
+    figure = attention.attention_maps(cells("a", "b"), differences=changed, columns=3, caption="Maps.")
+    heats = [panel.marks[0] for panel in figure.panels]
+    assert [(heat.role, heat.limits) for heat in heats] == [("probability", (0, 0.8))] * 2 + [("signed", (-0.4, 0.4))]
+    assert figure.caption == (
+        "Maps. Colors reach from 0 to 0.8, the largest value rounded up. Differences reach from −0.4 to 0.4, the "
+        "largest value rounded up."
+    )
 
 
 def test_all_maps_share_the_scale_of_the_largest_weight():
