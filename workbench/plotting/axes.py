@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,12 +21,32 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 40
 PLACE_SHARED = 0.5  # of the width of a position, shared by series side by side
+CONTINUES = "·"  # before a piece that continues a word
+_SPACE = "▁"
+_NO_PIECES = ("<s>", "</s>", "<unk>", "<pad>")
 _LINE_BREAK = "<br>"
 
 
-def token_text(token: str) -> str:
-    """A token as drawn: white space becomes a visible ␣, an empty token too; all else stays as typed."""
-    return re.sub(r"\s", "␣", token) or "␣"
+def are_pieces(tokens: Iterable[str]) -> bool:
+    """Whether the tokens are pieces of words in SentencePiece's notation, not words."""
+    return any(token.startswith(_SPACE) for token in tokens)
+
+
+def token_text(token: str, piece: bool = False) -> str:
+    """A token as drawn: a piece without the ▁ that begins a word, and white space, if only that, as a visible ␣.
+
+    piece: of a list of pieces (`are_pieces`), where one that continues a word has · before it.
+    """
+    continues = piece and not token.startswith(_SPACE) and token not in _NO_PIECES
+    drawn = re.sub(rf"[\s{_SPACE}]", "␣", token.removeprefix(_SPACE)) or "␣"
+    return f"{CONTINUES}{drawn}" if continues else drawn
+
+
+def token_texts(tokens: Iterable[str]) -> tuple[str, ...]:
+    """All tokens of a sentence as drawn."""
+    tokens = tuple(tokens)
+    pieces = are_pieces(tokens)
+    return tuple(token_text(token, pieces) for token in tokens)
 
 
 def label_every(count: int) -> int:
@@ -40,7 +60,7 @@ def token_axis(tokens: Sequence[str], label: str = "", reversed: bool = False, f
     A y axis that reads downwards from its first token is `reversed`.
     """
     positions = tuple(float(first + index) for index in range(len(tokens)))
-    texts = tuple(token_text(token) for token in tokens)
+    texts = token_texts(tokens)
     bounds = (first - 0.5, first + len(tokens) - 0.5)
     return Axis(label, "tokens", positions, texts, label_every(len(tokens)), bounds, reversed=reversed)
 

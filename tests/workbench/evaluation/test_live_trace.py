@@ -16,6 +16,7 @@ from workbench.experiments.train import new_run, train
 from workbench.export.files import save
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
+from workbench.plotting.axes import token_texts
 from workbench.plotting.grammar import Heat
 from workbench.store.runs import Run, RunError, open_run
 
@@ -91,7 +92,7 @@ def test_every_layer_and_head_is_that_of_the_trace(part, runs):
     assert figure.columns == weights.shape[1]
     queries = source if part == "encoder" else target
     keys = ["<s>", *target[:-1]] if part == "decoder" else source
-    assert (list(figure.panels[0].y.texts), list(figure.panels[0].x.texts)) == (queries, keys)
+    assert (figure.panels[0].y.texts, figure.panels[0].x.texts) == (token_texts(queries), token_texts(keys))
     (one,) = maps(drawn("attention", runs[:1], part=part, layer=1, head="2"))
     np.testing.assert_allclose(one, weights[0, 1], atol=1e-6)
     (mean,) = maps(drawn("attention", runs[:1], part=part))
@@ -121,6 +122,17 @@ def test_a_recurrent_system_has_the_maps_of_its_own_two_sides(runs, mixed_run):
         assert weights.shape[:2] == layers_and_heads([mixed_run], PARTS[part])
         figure = drawn("attention", [mixed_run], part=part, layer="each", head="each", target="reference")
         np.testing.assert_allclose(maps(figure), weights.reshape(-1, *weights.shape[2:]), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["attention", "token-probabilities", "layer-lens"])
+def test_labels_of_pieces_read_as_the_sentence(name, runs):
+    figure = drawn(name, runs[:1], target="reference")
+    *_, target = traced(runs[0], "reference")
+    (axis,) = {axis.texts for panel in figure.panels for axis in (panel.x, panel.y) if len(axis.texts) == len(target)}
+    read = " ".join(axis).replace(" ·", "").replace("␣", "")  # a piece of the space before a word alone
+    assert read == " ".join(attention.joined(target))
+    assert any(piece.startswith("▁") for piece in target)
+    assert not any("▁" in text for text in (*figure.texts(), figure.summary))
 
 
 def test_rollout_and_words_side_by_side(runs):

@@ -17,6 +17,7 @@ from workbench.figures.drawing import draw
 from workbench.figures.registry import load
 from workbench.figures.request import Request, looks, styles
 from workbench.plotting import theme
+from workbench.plotting.axes import token_axis
 from workbench.store.runs import Run, RunError, open_run, short_names, training_table
 from workbench.views.future_cost import measure
 
@@ -100,7 +101,7 @@ def _check_overlay(figure, request):
     for column, name in (("log_prob", "log_prob"), ("estimated", measure.FUTURE), ("gate", measure.GATE)):
         found = lines[lines[column].notna()].groupby("series", sort=False)[column].apply(list)
         np.testing.assert_allclose(found.iloc[0], trace[name].values)
-    assert figure.panels[0].x.texts == tuple(detail["tokens"])
+    assert figure.panels[0].x.texts == token_axis(detail["tokens"]).texts
 
 
 def _check_calibration(figure, request):
@@ -178,6 +179,7 @@ def test_a_figure_shows_the_numbers_of_the_line_before_it(name, runs):
     figure = draw(name, request)
     assert set(series) <= set(figure.table.series)
     assert figure.summary
+    assert not any("▁" in text for text in (*figure.texts(), figure.summary))
     check(figure, request)
 
 

@@ -291,6 +291,13 @@ def test_texts_are_drawn_as_typed():
         assert not set(plotly_text(typed)) & set("<>$")
 
 
+def test_labels_of_pieces_read_as_words_and_show_where_a_word_goes_on():
+    pieces = ["<s>", "▁the", "▁dog", "s", "▁", "Xy", "▁sleep", "ing", "<unk>", "</s>"]
+    assert token_axis(pieces).texts == ("<s>", "the", "dog", "·s", "␣", "·Xy", "sleep", "·ing", "<unk>", "</s>")
+    words = ["the", "dogs", "</s>"]
+    assert token_axis(words).texts == tuple(words)  # no pieces: nothing goes on
+
+
 def test_grey_paper_marks_negative_cells():
     figure = heat_figure("signed", (-1.0, 1.0), np.linspace(-1.0, 1.0, 21).reshape(3, 7))
     texts = [text.get_text() for text in to_matplotlib(figure, grey=True).axes[0].texts]

@@ -103,7 +103,7 @@ def test_panels_that_are_compared_stay_beside_each_other_and_every_token_keeps_i
     layout = lay_out(figure, width)
     assert layout.figure.columns == 3
     assert layout.left + layout.right + 3 * layout.panel + 2 * layout.between == pytest.approx(layout.width)
-    assert layout.width == max(width, least_width(figure))
+    assert layout.width == max(width, min_width(figure))
     assert layout.panel / tokens >= 13 - 1e-9
     drawn = to_plotly(figure, width=width)
     assert {len(axis.ticktext) for axis in drawn.select_xaxes()} == {tokens}

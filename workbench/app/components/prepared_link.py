@@ -24,6 +24,6 @@ def _select(view: ViewState, choices: Mapping[str, str]) -> None:
     st.session_state["runs"] = list(view.runs)
     st.session_state["test"] = view.test
     st.session_state["baseline"] = view.baseline
-    stepper.put("sentence", view.sentence)
+    stepper.set_number("sentence", view.sentence)
     for key, value in choices.items():
         st.session_state[key] = value

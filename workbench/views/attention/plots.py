@@ -11,7 +11,7 @@ from typing import Literal
 
 import pandas as pd
 
-from workbench.plotting.axes import token_axis
+from workbench.plotting.axes import CONTINUES, token_axis, token_text
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Heat, Mark, Panel, Points, SeriesStyle
 from workbench.plotting.scale_end import AUTO, scale_end
@@ -59,6 +59,8 @@ def attention_maps(
     columns = min(columns or math.ceil(math.sqrt(len(heats))), len(heats))
     small = len(heats) > 6 and not keys_down
     panels = [_panel(heat, links, dict(zip(("key", "query"), labels, strict=True)), small) for heat in heats]
+    if any(text.startswith(CONTINUES) for panel in panels for text in (*panel.x.texts, *panel.y.texts)):
+        caption += f" {CONTINUES} begins a piece that continues a word."
     if len(panels) == 1:
         panels = [replace(panels[0], title="")]
     if small:
@@ -117,8 +119,9 @@ def _summary(cells: pd.DataFrame, labels: tuple[str, str]) -> str:
     maps = cells["panel"].nunique()
     first = cells[cells["panel"] == cells["panel"].iloc[0]]
     row = first.iloc[int(first["weight"].argmax())]
+    query, key = (token_text(str(row[side])) for side in ("query_token", "key_token"))
     which = f"Of {maps} maps the first: " if maps > 1 else ""
     return (
         f"{which}{first['query'].nunique()} × {first['key'].nunique()} cells; the largest weight, "
-        f"{row['weight']:.2f}, is from {labels[1]} {row['query_token']!r} to {labels[0]} {row['key_token']!r}."
+        f"{row['weight']:.2f}, is from {labels[1]} {query!r} to {labels[0]} {key!r}."
     )

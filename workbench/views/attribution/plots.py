@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import token_axis
+from workbench.plotting.axes import token_axis, token_text
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, rule
 from workbench.plotting.scale_end import rounded_up
@@ -108,6 +108,6 @@ def _summary(table: pd.DataFrame, systems: Sequence[str]) -> str:
         sides = rows.groupby("side")["nats"].sum()
         descriptions.append(
             f"{system}: source words add {sides['source']:+.2f} nats, the prefix {sides['prefix']:+.2f}; most does "
-            f"{largest['token']!r} ({largest['nats']:+.2f}, {SIDES[largest['side']]})"
+            f"{token_text(str(largest['token']))!r} ({largest['nats']:+.2f}, {SIDES[largest['side']]})"
         )
     return f"{'; '.join(descriptions)}."

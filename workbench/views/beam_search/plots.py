@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.plotting import theme
+from workbench.plotting.axes import token_texts
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Figure, Mark, Panel, Points, SeriesStyle
 from workbench.views.beam_search.tree_layout import (
@@ -150,6 +151,6 @@ def _caption(hidden: int, rows: int, minimum_probability: float) -> str:
 def _summary(nodes: pd.DataFrame) -> str:
     best = nodes[nodes["on_best"]].sort_values("step")
     fates = nodes["fate"].value_counts()
-    text = " ".join(str(word) for word in best["word"] if str(word))
+    text = " ".join(token_texts(str(word) for word in best["word"] if str(word)))
     counts = ", ".join(f"{count} {fate}" for fate, count in fates.items())
     return f"The best path reads {text!r}; of {len(nodes)} nodes drawn, {counts}."

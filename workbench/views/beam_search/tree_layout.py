@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import token_text
+from workbench.plotting.axes import are_pieces, token_text
 from workbench.plotting.grammar import Align, Axis, Labels, Mark, Segments, SeriesStyle, cut
 
 NODE_CAP = 400
@@ -196,9 +196,10 @@ def words(
     character = CHARACTER_POINTS * points / 7.0 * (x_range[1] - x_range[0]) / PAGE_POINTS  # its width, in steps
     max_characters = max(_MIN_CHARACTERS, int(1.0 / character))
     leaf = ~rows["id"].isin(nodes["parent"])
+    pieces = are_pieces(nodes["word"].astype(str))
     texts = []
     for row, is_leaf in zip(rows.to_dict("records"), leaf, strict=True):
-        word = token_text(str(row["word"])) if str(row["word"]) else ""
+        word = token_text(str(row["word"]), pieces) if str(row["word"]) else ""
         score = f" {row['normalised']:.2f}".replace("-", "−") if row.get("fate") == "finished" else ""
         texts.append(cut(word, _MAX_LEAF_CHARACTERS if is_leaf else max_characters) + score)
     labels = rows.assign(text=texts)
@@ -223,9 +224,10 @@ def step_range(nodes: pd.DataFrame) -> tuple[float, float]:
 
 
 def _leaf_points(nodes: pd.DataFrame) -> pd.Series:
-    """Width in points of each node's label (word and score) if the node were a leaf."""
+    """Width in points of each node's label (word and score) if it is a leaf's label."""
     score_characters = (nodes["fate"] == "finished") * _SCORE_CHARACTERS if "fate" in nodes else 0
-    characters = nodes["word"].astype(str).str.len().clip(upper=_MAX_LEAF_CHARACTERS) + score_characters
+    word_characters = nodes["word"].map(lambda word: len(token_text(str(word), piece=True)))
+    characters = word_characters.clip(upper=_MAX_LEAF_CHARACTERS) + score_characters
     return characters * CHARACTER_POINTS + _LEAF_GAP_POINTS
 
 

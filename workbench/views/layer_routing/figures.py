@@ -100,12 +100,14 @@ def _iteration(array: np.ndarray, options: RoutingOptions) -> int | None:
 
 def _position_text(passes: Sequence[Pass], options: RoutingOptions, position: int | None) -> str:
     """Caption of the position with its token, by system if the tokens differ."""
+    from workbench.plotting.axes import token_texts
+
     if position is None:
         return "mean over the positions of the sentence"
     encoder = options.side == "encoder"
     by_description: dict[str, list[str]] = {}
     for _, name, trace, _ in _passes_with_position(passes, options, position):
-        tokens = _tokens(trace, options)
+        tokens = token_texts(_tokens(trace, options))
         before = " ".join(tokens[:position]) or "the beginning"
         description = tokens[position] if encoder else f"where {tokens[position]} is predicted after {before}"
         by_description.setdefault(description, []).append(name)

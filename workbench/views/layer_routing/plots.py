@@ -11,7 +11,7 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import category_axis, label_every, token_axis
+from workbench.plotting.axes import category_axis, label_every, token_axis, token_text
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
 
@@ -145,10 +145,11 @@ def routing_along(table: pd.DataFrame, iteration: int, at: int | None = None, ca
         tokens = token_axis([str(token) for token in rows["token"]])
         panels.append(Panel(tuple(marks), tokens, Axis("entropy (nats)"), 0.9, system))
         least, most = rows.loc[rows["entropy"].idxmin()], rows.loc[rows["entropy"].idxmax()]
-        descriptions.append(
-            f"{system}: least at {least['position']} ({least['token']}), {least['entropy']:.2f} nats; most at "
-            f"{most['position']} ({most['token']}), {most['entropy']:.2f} nats"
-        )
+        ends = [
+            f"{name} at {row['position']} ({token_text(str(row['token']))}), {row['entropy']:.2f} nats"
+            for name, row in (("least", least), ("most", most))
+        ]
+        descriptions.append(f"{system}: {'; '.join(ends)}")
     return Figure(
         "routing-along",
         "Entropy of routing along a sentence",

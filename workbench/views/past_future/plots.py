@@ -13,7 +13,7 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import category_axis, token_axis, token_text
+from workbench.plotting.axes import category_axis, token_axis, token_text, token_texts
 from workbench.plotting.columns import require_columns, said_of_each
 from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Labels, Mark, Panel, Points, SeriesStyle, rule
 from workbench.views.attention.plots import LINKS
@@ -168,8 +168,8 @@ def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
     marks.append(Labels(letters, "place", "height", font_points=6.0, offset_points=0.0))
     tokens = system_cells.drop_duplicates("step").set_index("step")["step_token"]
     middles = tuple(position + 0.5 for position in pairs.values())
-    x = Axis("target", "tokens", middles, tuple(token_text(str(tokens[step])) for step in steps), 1,
-             (-0.7, 3 * len(steps) - 1.3))  # fmt: skip
+    texts = dict(zip(tokens.index, token_texts(tokens.astype(str)), strict=True))
+    x = Axis("target", "tokens", middles, tuple(texts[step] for step in steps), 1, (-0.7, 3 * len(steps) - 1.3))
     y = replace(y, range=(-0.5, len(y.texts) + 0.4))
     return Panel(tuple(marks), x, y, _height(len(y.texts) + 1))
 
@@ -181,7 +181,7 @@ def _strip_summary(cells: pd.DataFrame) -> str:
     past = (wide["PAST"] > wide["FUTURE"]).groupby("step").sum()
     tokens = system_cells.drop_duplicates("step").set_index("step")["step_token"]
     words = system_cells["word"].nunique()
-    counts = ", ".join(f"{count} at {tokens[step]!r}" for step, count in past.items())
+    counts = ", ".join(f"{count} at {token_text(tokens[step])!r}" for step, count in past.items())
     return f"{system_cells['system'].iloc[0]}: of {words} source words more PAST than FUTURE are {counts}."
 
 
@@ -217,7 +217,7 @@ def past_future_lives(
             for flip in flips.loc[flips["word"] == word, "flip"].dropna()
         ]
         marks += [rule(float(step), horizontal=False, style=_AT)] if step is not None and step < len(tokens) else []
-        panels.append(Panel(tuple(marks), x, Axis("mass", range=(0.0, 1.18)), 0.6, f"{word} {token}"))
+        panels.append(Panel(tuple(marks), x, Axis("mass", range=(0.0, 1.18)), 0.6, f"{word} {token_text(token)}"))
     return Figure(
         "past-future-lines",
         "Life lines of source words",
@@ -236,6 +236,6 @@ def _flip_summary(words: pd.DataFrame, flips: pd.DataFrame, tokens: Sequence[str
     descriptions = []
     for word, token in zip(words["word"], words["word_token"], strict=True):
         flip = flip_steps.get(word)
-        when = "never" if flip is None or pd.isna(flip) else f"when {tokens[int(flip)]!r} is predicted"
-        descriptions.append(f"{token!r} {when}")
+        when = "never" if flip is None or pd.isna(flip) else f"when {token_text(tokens[int(flip)])!r} is predicted"
+        descriptions.append(f"{token_text(token)!r} {when}")
     return f"Words flip to PAST for good: {', '.join(descriptions)}."

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import rank_axis, token_axis
+from workbench.plotting.axes import rank_axis, token_axis, token_text
 from workbench.plotting.columns import require_columns, said_of_each
 from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
 from workbench.views.attention.plots import LINKS
@@ -162,5 +162,5 @@ def _coverage_summary(system: str, cells: pd.DataFrame, neural: bool) -> str:
         return f"{system}: at the end the state of a source word is {last['value'].mean():.2f} on average."
     return (
         f"{system}: at the end a source word is covered {last['value'].mean():.2f} on average, least "
-        f"{least['word_token']!r} ({least['value']:.2f})."
+        f"{token_text(str(least['word_token']))!r} ({least['value']:.2f})."
     )

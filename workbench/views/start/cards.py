@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +17,9 @@ import numpy as np
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.provenance import digests
 from workbench.store.runs import Run
+from workbench.views.start.card import Card
 
 _MATPLOTLIB = threading.Lock()  # which is not thread-safe
-
-
-@dataclass(frozen=True)
-class Card:
-    """A question and the figure that answers it. runs: names; choices: of the page's controls, by their keys."""
-
-    question: str
-    page: str
-    figure: str
-    runs: list[str]
-    test: str
-    sentence: int = 0
-    choices: dict[str, str] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 CARDS: ResultCache[list[Card]] = ResultCache(

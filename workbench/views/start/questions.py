@@ -12,7 +12,7 @@ from workbench.views.beam_search.measure import has_trees
 from workbench.views.future_cost.measure import estimates
 from workbench.views.layer_routing.measure import routed
 from workbench.views.past_future.measure import separates
-from workbench.views.start.cards import Card
+from workbench.views.start.card import Card
 from workbench.views.start.sentences import most_different
 
 _LONGEST = 12  # source words of a sentence that a card draws

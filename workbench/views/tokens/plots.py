@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import category_axis, rank_axis, token_axis, token_text
+from workbench.plotting.axes import category_axis, rank_axis, token_axis, token_text, token_texts
 from workbench.plotting.columns import require_columns, said_of_each
 from workbench.plotting.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
 
@@ -58,9 +58,9 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
 
 def _summary(name: str, rows: pd.DataFrame) -> str:
     least = rows.iloc[int(rows["probability"].argmin())]
-    first = int((rows["rank"] == 1).sum())
+    first, word = int((rows["rank"] == 1).sum()), token_text(str(least["token"]))
     return (
-        f"{name}: {first} of {len(rows)} words are the most probable ones; the least probable is {least['token']!r}, "
+        f"{name}: {first} of {len(rows)} words are the most probable ones; the least probable is {word!r}, "
         f"P = {least['probability']:.2g}, rank {int(least['rank'])}."
     )
 
@@ -72,7 +72,7 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
     """
     require_columns(table, _LENS, "table")
     longest = max(4, _ROOM // int(table.groupby("system")["layer"].nunique().sum()))
-    table = table.assign(label=[cut(token_text(str(word)), longest) for word in table["best"]])
+    table = table.assign(label=[cut(text, longest) for text in token_texts(table["best"].astype(str))])
     systems = list(dict.fromkeys(table["system"]))
     panels = []
     for system in systems:

@@ -63,7 +63,8 @@ def test_the_signed_map_pieces_and_capsules(guided_run, passed):
     np.testing.assert_allclose(sum(heats(capsules)[2:4]), mass[-1, ..., 1].T, atol=1e-5)
     pieces = draw("past-future", request(guided_run, pieces=True))
     assert pieces.panels[0].x.texts[-1] == "</s>"
-    assert any(text.startswith("▁") for text in pieces.panels[0].y.texts)
+    assert any(text.startswith("·") for text in pieces.panels[0].y.texts)
+    assert " ".join(pieces.panels[0].y.texts).replace(" ·", "") == " ".join(figure.panels[0].y.texts)
     assert "attends to most" in pieces.caption
 
 

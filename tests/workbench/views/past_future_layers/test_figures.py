@@ -13,6 +13,7 @@ from workbench.evaluation.gold_alignments import truths
 from workbench.experiments.train import new_run, train
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
+from workbench.plotting.axes import token_texts
 from workbench.store.runs import RunError, open_run
 from workbench.views.past_future.gold_figures import POSITION, TruthOptions, against_truth
 from workbench.views.past_future.measure import coverage_form, measured
@@ -66,7 +67,7 @@ def test_the_figure_of_a_sentence_is_the_trace(run, forced):
         )
     own = table[(table.panel == content_states.MEASURES["log_prob"]) & (table.series == "system")]
     np.testing.assert_allclose(own.value.astype(float), forced.trace["log_prob"].values, atol=1e-5)
-    assert figure.panels[0].x.texts == tuple(forced.tokens)
+    assert figure.panels[0].x.texts == token_texts(forced.tokens)
 
 
 def test_the_course_is_the_mean_of_forced_passes_and_is_kept(run):
