@@ -22,7 +22,7 @@ def attention(runs: Sequence[Run]) -> dict[str, object]:
         "Attention", choices(AttentionOptions, "part"), format_func=PART_NAMES.__getitem__,
         default=default(AttentionOptions, "part"), required=True, key="part", bind="query-params",
     )  # fmt: skip
-    columns = st.columns([3, 3, 4, 2, 3], vertical_alignment="bottom")
+    columns = st.columns([3, 3, 4, 3, 4], vertical_alignment="bottom")
     layers, heads = layers_and_heads(runs, PARTS[part][0])
     layer = _choice(columns[0], "layer", layers, "Rollout follows attention through the layers")
     head = _choice(columns[1], "head", heads, "") if layer != "rollout" else "mean"
