@@ -102,7 +102,7 @@ def test_panels_that_are_compared_stay_beside_each_other_and_every_token_keeps_i
     figure = replace(maps(tokens, 3), beside=True, shared_y=True)
     layout = lay_out(figure, width)
     assert layout.figure.columns == 3
-    assert layout.left + layout.right + 3 * layout.panel + 2 * layout.between == pytest.approx(layout.width)
+    assert layout.left + layout.right + 3 * layout.panel + 2 * layout.column_gap == pytest.approx(layout.width)
     assert layout.width == max(width, min_width(figure))
     assert layout.panel / tokens >= 13 - 1e-9
     drawn = to_plotly(figure, width=width)
