@@ -8,17 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.evaluation.document_context import READERS
+
 VIEWS = Path(__file__).resolve().parents[1] / "views"
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: `name` is its path in the URL, `icon` a Material symbol, `module` its file below `views`."""
+    """A page: `name` is its path in the URL, `icon` a Material symbol, `module` its file below `views`.
+
+    mechanisms: the page shows runs with one of them; empty if it shows any run.
+    """
 
     name: str
     title: str
     icon: str
     module: str
+    mechanisms: tuple[str, ...] = ()
 
     @property
     def file(self) -> Path:
@@ -27,10 +33,6 @@ class Page:
 
 MENU: dict[str, tuple[Page, ...]] = {
     "": (Page("start", "Start", "home", "start/page"),),
-    "Data": (
-        Page("runs", "Runs", "folder_open", "runs/page"),
-        Page("testsets", "Test sets", "rule", "test_sets/page"),
-    ),
     "Compare": (
         Page("scores", "Scores", "leaderboard", "scores/page"),
         Page("lengths", "Buckets", "bar_chart", "buckets/page"),
@@ -41,28 +43,38 @@ MENU: dict[str, tuple[Page, ...]] = {
         Page("contrast", "Contrastive evaluation", "compare_arrows", "contrastive/page"),
         Page("rating", "Human rating", "how_to_vote", "human_evaluation/page"),
     ),
-    "Inside one sentence": (
+    "Search": (
         Page("translate", "Translate", "translate", "interactive/translate_page"),
-        Page("attention", "Attention", "grid_on", "attention/page"),
-        Page("tokens", "Tokens", "segment", "tokens/page"),
-        Page("attribution", "Attribution", "bar_chart_4_bars", "attribution/page"),
+        Page("what_if", "What-if", "call_split", "interactive/prefix_page"),
         Page("beam_trees", "Beam trees", "account_tree", "beam_search/page"),
         Page("beam_sizes", "Beam sizes", "stacked_line_chart", "beam_size/page"),
         Page("rescoring", "Reranking", "tune", "reranking/page"),
-        Page("what_if", "What-if", "call_split", "interactive/prefix_page"),
-        Page("future_cost", "Future cost", "query_stats", "future_cost/page"),
-        Page("routing", "Routing", "hub", "layer_routing/page"),
-        Page("past_future", "Past and future", "swap_horiz", "past_future/page"),
-        Page("content_states", "Content states", "stacks", "past_future_layers/page"),
-        Page("context", "Context", "history", "document_context/page"),
     ),
-    "Training": (Page("curves", "Curves", "show_chart", "training_curves/page"),),
-    "Figures": (
+    "Inside": (
+        Page("attention", "Attention", "grid_on", "attention/page"),
+        Page("tokens", "Tokens", "segment", "tokens/page"),
+        Page("attribution", "Attribution", "bar_chart_4_bars", "attribution/page"),
+    ),
+    "Mechanisms": (
+        Page("future_cost", "Future cost", "query_stats", "future_cost/page", ("future_cost",)),
+        Page("routing", "Routing", "hub", "layer_routing/page", ("dynamic_routing", "em_routing")),
+        Page(
+            "past_future", "Past and future", "swap_horiz", "past_future/page",
+            ("guided_capsules", "past_future_layers", "coverage"),
+        ),
+        Page("content_states", "Content states", "stacks", "past_future_layers/page", ("past_future_layers",)),
+        Page("context", "Context", "history", "document_context/page", tuple(READERS)),
         Page("gallery", "Paper gallery", "auto_stories", "paper_gallery/page"),
-        Page("basket", "Figure collection", "collections_bookmark", "collection/page"),
     ),
-}
+}  # fmt: skip
 LAST: dict[str, tuple[Page, ...]] = {  # after the pages of other packages
-    "Work": (Page("jobs", "Jobs", "play_circle", "jobs/page"), Page("help", "Help", "help", "help/page")),
+    "Workbench": (
+        Page("runs", "Runs", "folder_open", "runs/page"),
+        Page("testsets", "Test sets", "rule", "test_sets/page"),
+        Page("curves", "Training curves", "show_chart", "training_curves/page"),
+        Page("basket", "Figure collection", "collections_bookmark", "collection/page"),
+        Page("jobs", "Jobs", "play_circle", "jobs/page"),
+        Page("help", "Help", "help", "help/page"),
+    ),
 }
 PAGES = {page.name: page for section in (*MENU.values(), *LAST.values()) for page in section}

@@ -41,6 +41,14 @@ def choose(blind: bool = False) -> Frame:
     return keep(Frame(root, runs_below.runs, runs_below.known, view))
 
 
+def requested_runs() -> Sequence[str]:
+    """The names of the runs that `choose` will select, as far as they exist."""
+    if "runs" in st.session_state:
+        return st.session_state["runs"]
+    query = {name: st.query_params.get_all(name) for name in st.query_params}
+    return views.from_query(query, listing(runs_folder()).known)[0].runs
+
+
 def rates_blind() -> bool:
     """Return True if the page Human rating shows translations to a rater, who must not see names of runs."""
     from workbench.store.rating_studies import studies  # which takes pandas

@@ -100,7 +100,7 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page.locator(".js-plotly-plot .barlayer").first.wait_for()
     assert query(page)["runs"] == ["demo/transformer", "demo/future-cost-2"]
 
-    follow(page, "Inside one sentence", "Beam trees")
+    follow(page, "Search", "Beam trees")
     page.locator(".js-plotly-plot .scatterlayer").first.wait_for()
     page.get_by_role("heading", name="Beam trees").click()
     page.keyboard.press("n")
@@ -153,8 +153,13 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
 
     page.get_by_test_id("stPageLink").get_by_text("Attention").click()  # below the sentence; further by the menu
     ready(page, "Attention")
-    for title, drawn in (("Attention", ".heatmaplayer"), ("Attribution", ".barlayer"), ("What-if", "")):
-        follow(page, "Inside one sentence", title)
+    shown = (
+        ("Inside", "Attention", ".heatmaplayer"),
+        ("Inside", "Attribution", ".barlayer"),
+        ("Search", "What-if", ""),
+    )
+    for menu, title, drawn in shown:
+        follow(page, menu, title)
         assert (query(page)["runs"], query(page)["sentence"]) == (runs, ["3"])
         page.get_by_text(source, exact=True).first.wait_for()
         if drawn:
@@ -165,7 +170,7 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
     clicked = query(page)["prefix"][0]
     page.get_by_text("Struck out: only there.").wait_for()
 
-    follow(page, "Inside one sentence", "Beam trees")
+    follow(page, "Search", "Beam trees")
     assert (query(page)["runs"], query(page)["sentence"]) == (runs, ["3"])
     page.locator(".js-plotly-plot .scatterlayer .points path").last.click(force=True)
     page.get_by_text("Prefix: ").wait_for()
@@ -175,11 +180,11 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
     assert (query(page)["runs"], query(page)["sentence"]) == (runs, ["3"])
     assert page.get_by_label("Prefix", exact=True).input_value() == node != clicked
     assert page.get_by_label("Sentence (").input_value() == "3"
-    follow(page, "Inside one sentence", "Beam trees")
+    follow(page, "Search", "Beam trees")
     page.get_by_role("button", name="Add to collection").first.click()
     page.get_by_text("In the collection: 1").first.wait_for()
 
-    follow(page, "Figures", "Figure collection")
+    follow(page, "Workbench", "Figure collection")
     assert query(page)["runs"] == runs
     with page.expect_download() as started:
         page.get_by_role("button", name="Download bundle").click()
@@ -317,7 +322,7 @@ def test_back_from_a_page_keeps_how_sentences_are_sorted_and_filtered(address, b
         assert contains.input_value() == "a"
         assert page.get_by_text(" sentences; select a row").inner_text() == said
         assert {key: value for key, value in query(page).items() if key in chosen} == chosen
-        follow(page, "Inside one sentence", "Beam trees")
+        follow(page, "Search", "Beam trees")
     page.close()
 
 
@@ -340,7 +345,7 @@ def test_defaults_with_a_run_in_training_and_a_legend_as_the_lines_are_drawn(add
     assert sidebar.get_by_text("rnnsearch").count() == 0
     page.get_by_text("Baseline: transformer.").wait_for()
 
-    follow(page, "Training", "Curves")
+    follow(page, "Workbench", "Training curves")
     page.locator(".js-plotly-plot .legend").first.wait_for()
     drawn, in_legend = page.evaluate(DRAWN_LINES)
     assert set(in_legend) == set(drawn)

@@ -2,9 +2,11 @@
 
 import streamlit as st
 
-from workbench.app import admission, frame, plugins, sidebar
+from workbench.app import admission, availability, frame, plugins, sidebar
 from workbench.app.components import page_history
 from workbench.app.pages import LAST, MENU, Page
+from workbench.store.listing import listing
+from workbench.store.runs import runs_folder
 
 # An inline icon: Streamlit would fetch its own icons for the browser's tab from the network.
 ICON = (
@@ -22,7 +24,7 @@ def listed(menu: dict[str, tuple[Page, ...]]) -> dict[str, list[st.Page]]:  # ty
         section: [
             st.Page(
                 page.file,
-                title=page.title,
+                title=menu_titles[page.name],
                 url_path=page.name,
                 icon=f":material/{page.icon}:",
                 default=page.name == "start",
@@ -42,7 +44,9 @@ def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
     return {"Plug-ins": pages} if pages else {}
 
 
+menu_titles = availability.titles(sidebar.requested_runs(), listing(runs_folder()).runs)
 chosen = st.navigation({**listed(MENU), **plugged(), **listed(LAST)}, position="top")
+st.html(availability.style(menu_titles))
 with st.sidebar:
     sidebar.choose(blind=chosen.url_path == "rating" and sidebar.rates_blind())
 page_history.restore(chosen.url_path)

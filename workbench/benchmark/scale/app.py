@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 TEST = "large"
 PAGES = {  # titles, as links and headings, and the menu that holds them
-    "Runs": "Data",
-    "Test sets": "Data",
+    "Runs": "Workbench",
+    "Test sets": "Workbench",
     "Scores": "Compare",
     "Buckets": "Compare",
     "Sentences": "Compare",
-    "Beam trees": "Inside one sentence",
-    "Curves": "Training",
+    "Beam trees": "Search",
+    "Training curves": "Workbench",
 }
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 _PATIENCE_SECONDS = 600

@@ -1,4 +1,4 @@
-"""Page Curves: logged quantities of training over updates, epochs, tokens or seconds."""
+"""Page Training curves: logged quantities of training over updates, epochs, tokens or seconds."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from workbench.views.training_curves.measure import logged_names
 
 PLACES = {"step": "updates", "epoch": "epochs", "tokens": "target tokens", "seconds": "seconds"}
 
-heading("Curves", "What training logged; losses are nats per target token.")
+heading("Training curves", "What training logged; losses are nats per target token.")
 frame = empty_states.require_runs(translated=False)
 logged = logged_names(frame.chosen)
 if not logged:
