@@ -18,11 +18,13 @@ from workbench.app import url_state as views
 from workbench.app.components import page_width, stepper
 from workbench.app.frame import Frame, escape_markdown, keep
 from workbench.app.url_state import ViewState
+from workbench.evaluation.sentence_rankings import RANKINGS, following
 from workbench.store.listing import Known, listing
 from workbench.store.runs import runs_folder
 
 NAMING_RUNS = ("New study", "Results")  # sections of the page Human rating that name runs; all others are for raters
 PREVIOUS_KEY, NEXT_KEY = "p", "n"
+_NO_SENTENCE = "_no_sentence"
 # Streamlit leaves 5rem on either side of any page, and lets a row of choices scroll under its edge.
 _STYLE = """<style>
 [data-testid="stMainBlockContainer"] {padding-left: clamp(1rem, 3vw, 5rem); padding-right: clamp(1rem, 3vw, 5rem)}
@@ -104,9 +106,15 @@ def _selectors(usable: list[Known]) -> ViewState:
     options = views.baselines(runs, test, usable)
     _keep("baseline", lambda name: name if name in options else options[0])
     baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
-    return ViewState(
-        views.baseline_first(runs, baseline), test, _sentence(views.sentences(runs, test, usable)), baseline
-    )
+    ordered = views.baseline_first(runs, baseline)
+    number = _sentence(views.sentences(runs, test, usable))
+    with st.container(horizontal=True, gap="small"):
+        for name, ranking in RANKINGS.items():
+            st.button(name, type="tertiary", on_click=_go_along, args=(name, ordered, test), key=f"go-{name}",
+                      help=f"{ranking.description}; again: the next one")  # fmt: skip
+    if message := st.session_state.pop(_NO_SENTENCE, ""):
+        st.caption(escape_markdown(message))
+    return ViewState(ordered, test, number, baseline)
 
 
 def _sentence(count: int) -> int:
@@ -126,6 +134,16 @@ def _step(last: int, number: int, by: int) -> int:
 
 def _go_elsewhere(count: int) -> None:
     stepper.set_number("sentence", views.elsewhere(st.session_state["sentence"], count))
+
+
+def _go_along(ranking: str, names: Sequence[str], test: str) -> None:
+    """Go to the next sentence of a ranking; without one the sidebar says why."""
+    by_name = {run.name: run for run in listing(runs_folder()).runs}
+    runs = [by_name[name] for name in names if test in by_name[name].tests()]
+    try:
+        stepper.set_number("sentence", following(ranking, runs, test, st.session_state["sentence"]))
+    except (ValueError, OSError) as error:
+        st.session_state[_NO_SENTENCE] = str(error)
 
 
 def _keep(key: str, valid) -> None:

@@ -73,10 +73,11 @@ def _largest_difference(runs: Sequence[Run], test: str) -> Finding | None:
 def _most_different_sentence(runs: Sequence[Run], test: str) -> Finding | None:
     if not _comparable(runs, test):
         return None
-    from workbench.views.start.sentences import most_different, spread
+    from workbench.evaluation.sentence_rankings import most_different, segment_chrf
 
     sentence = most_different(runs, test)
-    difference = spread(runs, test)[sentence]
+    scores = segment_chrf(runs, test)[:, sentence]
+    difference = scores.max() - scores.min()
     text = f"Outputs differ most at sentence {sentence}: {difference:.0f} chrF between the best and the worst."
     return Finding(text, "sentences", [run.name for run in runs], sentence)
 

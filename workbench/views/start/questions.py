@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 from workbench.evaluation.document_context import context_mechanisms
+from workbench.evaluation.sentence_rankings import PRONOUN, most_different
 from workbench.store.runs import Run
 from workbench.views.beam_search.measure import has_trees
 from workbench.views.future_cost.measure import estimates
 from workbench.views.layer_routing.measure import routed
 from workbench.views.past_future.measure import separates
 from workbench.views.start.card import Card
-from workbench.views.start.sentences import most_different
 
 _LONGEST = 12  # source words of a sentence that a card draws
 
@@ -67,7 +67,7 @@ def _context(runs: Sequence[Run], test: str) -> Iterator[Card]:
     if readers and runs[0].translations(test).truth is not None:
         phenomena = [record.get("phenomena", ()) for record in runs[0].translations(test).truth or ()]
         sentence = most_different(
-            (runs[0], readers[0]), test, lambda row, words: "it" in phenomena[row] and words <= _LONGEST
+            (runs[0], readers[0]), test, lambda row, words: PRONOUN in phenomena[row] and words <= _LONGEST
         )
         yield _card("Which earlier sentence does “it” need?", "context", "context-attention", readers[:1], test,
                     sentence)  # fmt: skip

@@ -1,0 +1,87 @@
+"""Sentences worth looking at: where outputs differ most, the worst, the longest, those with a pronoun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.evaluation import scoring
+from workbench.store.runs import Run, RunError
+
+PRONOUN = "it"  # the tag of a sentence whose "it" stands for a noun of an earlier one
+
+
+def segment_chrf(runs: Sequence[Run], test: str) -> np.ndarray:
+    """Segment-level chrF [runs, sentences]. Raises RunError without references."""
+    from analyses.sentences import segment_scores  # takes pandas
+
+    opened = {run.name: run.translations(test) for run in runs}
+    statistics = scoring.statistics_of_all(runs, opened, "chrf")
+    return np.stack([segment_scores(statistics[run.name]) for run in runs])
+
+
+def most_different(runs: Sequence[Run], test: str, allowed: Callable[[int, int], bool] = lambda *_: True) -> int:
+    """The sentence with the largest difference of the best and the worst run in segment chrF.
+
+    allowed: takes (number, source words); only sentences for which it is True count, else the result is 0.
+    """
+    sources = runs[0].translations(test).test_set.sources
+    rows = [row for row, source in enumerate(sources) if allowed(row, len(source.split()))]
+    try:
+        differences = np.ptp(segment_chrf(runs, test), axis=0)
+    except RunError:  # without references
+        return rows[0] if rows else 0
+    return max(rows, key=lambda row: differences[row], default=0)
+
+
+def _by_difference(runs: Sequence[Run], test: str) -> list[int]:
+    differences = np.ptp(segment_chrf(runs, test), axis=0)
+    return [int(row) for row in np.argsort(-differences, kind="stable") if differences[row] > 0]
+
+
+def _by_quality(runs: Sequence[Run], test: str) -> list[int]:
+    return np.argsort(segment_chrf(runs, test).mean(axis=0), kind="stable").tolist()
+
+
+def _by_length(runs: Sequence[Run], test: str) -> list[int]:
+    lengths = [len(source.split()) for source in runs[0].translations(test).test_set.sources]
+    return np.argsort(-np.array(lengths), kind="stable").tolist()
+
+
+def _with_pronoun(runs: Sequence[Run], test: str) -> list[int]:
+    truth = runs[0].translations(test).truth
+    if truth is None:
+        raise RunError(f"{test} says of no word what it stands for; only the controlled corpus does")
+    return [row for row, record in enumerate(truth) if PRONOUN in record.get("phenomena", ())]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """An order of sentences, or of some of them, and its description."""
+
+    description: str
+    order: Callable[[Sequence[Run], str], list[int]]
+
+
+RANKINGS = {
+    "Most different": Ranking("The sentence where segment chrF of the chosen runs differs most", _by_difference),
+    "Worst": Ranking("The sentence with the lowest mean of segment chrF", _by_quality),
+    "Longest": Ranking("The sentence with the most source words", _by_length),
+    "With a pronoun": Ranking(
+        "A sentence with an “it” that stands for a noun of an earlier one (controlled corpus)", _with_pronoun
+    ),
+}
+
+
+def following(name: str, runs: Sequence[Run], test: str, sentence: int) -> int:
+    """The sentence after this one in a ranking; the first of the ranking if this one is not in it, or is the last.
+
+    Raises RunError if the ranking needs references or a truth that the test set lacks, or holds no sentence.
+    """
+    ranked = RANKINGS[name].order(runs, test)
+    if not ranked:
+        raise RunError(f"{name}: no sentence of {test} is such a one")
+    position = ranked.index(sentence) + 1 if sentence in ranked else 0
+    return ranked[position % len(ranked)]
