@@ -197,11 +197,13 @@ def _fit_ticks(panel: Panel, axes: Axes) -> None:
 
 
 def _fit_title(axes: Axes) -> None:
-    """Break a title that is wider than its panel."""
+    """Break a title that is wider than its panel between its words."""
     text, room = axes.get_title(), axes.get_window_extent().width
     wide = axes.title.get_window_extent().width
     if wide > room:
-        axes.set_title(textwrap.fill(text, max(4, int(len(text) * room / wide))), fontsize=theme.TEXT_POINTS, pad=3)
+        most = max(4, int(len(text) * room / wide))
+        lines = textwrap.wrap(text, most, break_long_words=False, break_on_hyphens=False)
+        axes.set_title("\n".join(lines), fontsize=theme.TEXT_POINTS, pad=3)
 
 
 def _hide_shared_labels(figure: Figure, all_axes: list[Axes]) -> None:

@@ -269,6 +269,9 @@ def test_a_title_wider_than_its_panel_is_broken():
     ends = [(one.title.get_window_extent().x0, one.title.get_window_extent().x1) for one in axes]
     assert all(end < begin for (_, end), (begin, _) in pairwise(ends))
     assert {one.get_title().replace("\n", " ") for one in axes} == {panel.title}
+    word = replace(panel, title="REDUNDANT")
+    narrow = to_matplotlib(replace(figure, panels=(word,) * 8, columns=8), "column").axes[:8]
+    assert {one.get_title() for one in narrow} == {"REDUNDANT"}
 
 
 def test_unknown_width_is_refused_with_the_known_ones():
