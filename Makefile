@@ -9,7 +9,7 @@ export MALLOC_MMAP_THRESHOLD_ ?= 4294967296
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296
 export MALLOC_TOP_PAD_ ?= 268435456
 
-.PHONY: app demo check test test-all lint screenshots lock clean
+.PHONY: app demo exhibits check test test-all lint screenshots lock clean
 $(VENV)/pyvenv.cfg:
 	$(PY) -m venv $(VENV)
 $(VENV)/.app: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
@@ -24,6 +24,9 @@ app: $(VENV)/.app
 	$(BIN)/workbench app --demo --port $(PORT)
 demo: $(VENV)/.app
 	$(BIN)/workbench demo
+exhibits: $(VENV)/.app  # trains them again, for hours
+	$(BIN)/workbench experiment run data/experiments/exhibits.yaml
+	$(BIN)/workbench experiment exhibits --out data/exhibits
 check: lint  # under a minute
 	$(BIN)/python -m pytest -q -n auto --fast -m "not exhaustive and not timing and not long"
 test: lint  # a sample of the laws with thousands of cases

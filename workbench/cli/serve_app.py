@@ -60,7 +60,7 @@ def app_command(
             "--read-only", envvar="WORKBENCH_READ_ONLY", help="Allow no jobs, uploads, ratings or figure collections"
         ),
     ] = False,
-    demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run yet")] = False,
+    demo: Annotated[bool, typer.Option(help="Build the demo first where there is no run and no exhibit")] = False,
     at_once: Annotated[
         int, typer.Option("--jobs", envvar="WORKBENCH_JOBS", help="Number of jobs that run at once; others wait", min=1)
     ] = 1,
@@ -68,11 +68,11 @@ def app_command(
     """Open the workbench in the browser."""
     from workbench.experiments.demo import build
     from workbench.jobs import queue
-    from workbench.store.runs import list_runs
+    from workbench.store.listing import listing
 
     if demo and read_only:
         refuse("--demo writes runs, and --read-only writes nothing: leave one of them out")
-    if demo and not list_runs(root):
+    if demo and not listing(root).runs:
         with bar("demo") as show:
             build(root, say=say, show=show)
     os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), queue.PARALLEL_JOBS: str(at_once)}

@@ -17,6 +17,7 @@ from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
 from workbench.store.runs import Run, short_names
 from workbench.views.scores import test_sets
+from workbench.views.scores.verdict import verdict
 
 METHOD_NAMES = {
     "bootstrap": "Bootstrap",
@@ -100,6 +101,8 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
         st.text("A test needs a second run that has translated this test set: choose one in the sidebar.")
     else:
         tests = _with_display_names(_comparison(key, test, tuple(metrics), method, counting, runs), runs)
+        for _, of_metric in tests.groupby("metric", sort=False):
+            st.text(verdict(of_metric, baseline))
         without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
         corrected = "Holm's correction runs over the systems of one metric."
         st.caption(escape_markdown(f"Baseline: {baseline}. {_METHOD_TEXTS[method]}; {corrected}{without}"))

@@ -1,0 +1,42 @@
+"""What differences to a baseline say, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from analyses.scores import LOWER_IS_BETTER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL = 0.05
+
+
+def verdict(comparisons: pd.DataFrame, baseline: str) -> str:
+    """Which systems are better or worse than the baseline, and which differ by no more than chance explains.
+
+    comparisons: columns system, metric (one only, by its display name), delta, low, high, p_holm, as of
+    `scoring.comparison_table`; without intervals where the test gives none. A difference counts with p < 0.05 after Holm's correction.
+    """
+    metric = comparisons["metric"].iloc[0]
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    rows = comparisons.sort_values("delta", key=lambda delta: -sign * delta, kind="stable").to_dict("records")
+    found = [row for row in rows if row["p_holm"] < LEVEL]
+    sentences = [
+        f"{relation} than {baseline} in {metric}: {', '.join(map(_difference, chosen))}."
+        for relation, chosen in (
+            ("Better", [row for row in found if sign * row["delta"] > 0]),
+            ("Worse", [row for row in found if sign * row["delta"] < 0]),
+        )
+        if chosen
+    ]
+    others = [row["system"] for row in rows if row not in found]
+    if others:
+        sentences.append(f"No significant difference (p < {LEVEL} after Holm): {', '.join(others)}.")
+    return " ".join(sentences)
+
+
+def _difference(row: Mapping[Hashable, Any]) -> str:
+    interval = "" if row["low"] != row["low"] else f", 95% CI {row['low']:+.1f} to {row['high']:+.1f}"
+    return f"{row['system']} ({row['delta']:+.1f}{interval}, p = {row['p_holm']:.3f})".replace("-", "−")
