@@ -17,7 +17,8 @@ def verdict(comparisons: pd.DataFrame, baseline: str) -> str:
     """Which systems are better or worse than the baseline, and which differ by no more than chance explains.
 
     comparisons: columns system, metric (one only, by its display name), delta, low, high, p_holm, as of
-    `scoring.comparison_table`; without intervals where the test gives none. A difference counts with p < 0.05 after Holm's correction.
+    `scoring.comparison_table`; low and high are NaN where the test gives no interval. A difference counts with p < 0.05
+    after Holm's correction.
     """
     metric = comparisons["metric"].iloc[0]
     sign = -1 if metric in LOWER_IS_BETTER else 1
