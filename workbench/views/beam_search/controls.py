@@ -13,7 +13,7 @@ from workbench.views.beam_search.measure import beam_difference
 
 def options(longest: int, key: str = "") -> dict[str, object]:
     """Controls for the window of steps, minimum token probability, maximum nodes, and pruned hypotheses."""
-    columns = st.columns([3, 2, 2, 1.4], vertical_alignment="bottom")
+    columns = st.columns([2.5, 1.8, 1.8, 2.6], vertical_alignment="bottom")
     values: dict[str, object] = {}
     if longest > 1:
         values["steps"] = list(_window(columns[0], longest, f"steps{key}"))
