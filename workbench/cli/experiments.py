@@ -146,10 +146,14 @@ def experiment_exhibits(
         Path | None, typer.Option(help="Experiment file; by default that of the package's exhibits")
     ] = None,
 ) -> None:
-    """Round the weights of a finished grid to half precision and pack its runs for a fresh installation to show."""
-    from workbench.experiments.exhibits import grid_file, pack
+    """Round the weights of a finished grid to half precision and pack its runs for a fresh installation to show.
 
-    say(pack(file or grid_file(), root, out, say))
+    The cards and findings of the page Start are stored with them.
+    """
+    from workbench.experiments.exhibits import grid_file, pack
+    from workbench.views.start.findings import store
+
+    say(pack(file or grid_file(), root, out, say, store))
 
 
 @experiment_app.command("systems")

@@ -34,11 +34,12 @@ def grid_file() -> Path:
 
 
 def pack(
-    file: Path, runs: Path, out: Path, say: Say = print, compute: Callable[[Sequence[Run]], None] | None = None
+    file: Path, runs: Path, out: Path, say: Say = print, store: Callable[[Sequence[Run], str], None] | None = None
 ) -> Path:
     """Make the exhibits from the finished runs of a grid below `runs`; returns the archive in the folder `out`.
 
-    compute: called with the rounded runs, to store results of pages beside them. Raises RunError for unfinished runs.
+    store: called with the rounded runs and the inspected test set, to store what pages show of them beside them. Raises
+    RunError for unfinished runs.
     """
     experiment = read_experiment(file)
     grid = cells(experiment, runs)
@@ -52,8 +53,8 @@ def pack(
         for run in rounded:
             say(run.name)
             _translate(run, experiment.data.test_names, experiment.inspect or "")
-        if compute is not None:
-            compute(rounded)
+        if store is not None:
+            store(rounded, experiment.inspect or experiment.data.test_names[0])
         for run in rounded:
             shutil.copyfile(run.weights, out / f"{run.folder.name}.safetensors")
         return _zip(stage, out / exhibits.ARCHIVE)

@@ -15,6 +15,7 @@ from workbench.figures.spec import Recipe
 from workbench.store import exhibits
 from workbench.store.listing import listing
 from workbench.store.runs import RunError, open_run
+from workbench.views.start import cards, findings
 
 GRID = {
     "name": "grid",
@@ -76,6 +77,20 @@ def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(g
     score_table([open_run("exhibits/plain", empty)], "first")
     assert _content(packed) == before
     assert not empty.exists()
+
+
+def test_what_the_first_page_shows_is_packed_and_found_again(grid, tmp_path, monkeypatch):
+    archive = making.pack(*grid, tmp_path / "packed", print, findings.store)
+    monkeypatch.setenv(exhibits.SHOWN, str(archive.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    runs = cards.in_order((run for run in listing(tmp_path / "empty").runs), "exhibits/plain")
+    stored = sorted(path.name for run in runs for path in run.results.glob("scores/*"))
+    shown = cards.cards(runs, "first")
+    assert [card.page for card in shown] == ["scores", "beam_trees", "future_cost"]
+    pictures = [cards.picture(card, {run.name: run for run in runs}) for card in shown]
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert findings.findings(runs, "first")
+    assert sorted(path.name for run in runs for path in run.results.glob("scores/*")) == stored
 
 
 def test_trees_are_those_of_the_first_sentences_and_of_the_rounded_weights(packed, tmp_path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,11 @@ PICTURES: ResultCache[bytes] = ResultCache(
 def of_runs(runs: Sequence[Run], test: str) -> dict[str, Any]:
     """What a result on runs depends on: their files and names, in order."""
     return {"test": test, "runs": [[run.name, digests(run, test)] for run in runs]}
+
+
+def in_order(runs: Iterable[Run], baseline: str) -> list[Run]:
+    """Runs as cards and findings take them: the baseline first, then by name."""
+    return sorted(runs, key=lambda run: (run.name != baseline, run.name))
 
 
 def cards(runs: Sequence[Run], test: str) -> list[Card]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.runs import Run, short_names
-from workbench.views.start.cards import of_runs
+from workbench.views.start.cards import cards, in_order, of_runs, picture
 
 LEVEL = 0.05  # of a significant difference, after Holm's correction
 
@@ -41,6 +41,15 @@ def findings(runs: Sequence[Run], test: str) -> list[Finding]:
 def _compute(runs: Sequence[Run], test: str) -> list[Finding]:
     makers = (_largest_difference, _most_different_sentence, _worst_estimate)
     return [finding for make in makers if (finding := make(runs, test)) is not None]
+
+
+def store(runs: Sequence[Run], test: str) -> None:
+    """Store what the page Start shows of these runs, the baseline first, beside them."""
+    runs = in_order(runs, runs[0].name)
+    by_name = {run.name: run for run in runs}
+    for card in cards(runs, test):
+        picture(card, by_name)
+    findings(runs, test)
 
 
 def _comparable(runs: Sequence[Run], test: str) -> bool:

@@ -55,7 +55,7 @@ def _shown_runs(frame: Frame) -> list[Run]:
     folder = url_state.folder_of(frame.view.baseline)
     finished = {known.name for known in frame.known if known.finished and frame.view.test in known.tests}
     runs = [run for run in frame.runs if run.name in finished and url_state.folder_of(run.name) == folder]
-    return sorted(runs, key=lambda run: run.name != frame.view.baseline)
+    return cards.in_order(runs, frame.view.baseline)
 
 
 def _findings(runs: Sequence[Run], test: str) -> None:
