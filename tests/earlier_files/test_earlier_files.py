@@ -15,7 +15,7 @@ from core_models.config_format import FORMAT
 from core_models.training.events import read_events
 from tests.paths import ROOT
 from tests.workbench.views.app_pages import open_page
-from workbench.app.pages import PAGES
+from workbench.app.pages import FORMER, PAGES
 from workbench.experiments.train import train
 from workbench.export import collection
 from workbench.export.figure_json import to_spec
@@ -131,7 +131,7 @@ def test_a_study_of_human_ratings_opens(earlier):
 
 
 def test_every_place_of_a_page_is_kept():
-    assert set(LINKS) <= set(PAGES)
+    assert set(LINKS) <= {*PAGES, *FORMER}
 
 
 @pytest.mark.parametrize("page", sorted(LINKS))

@@ -44,8 +44,7 @@ MENU: dict[str, tuple[Page, ...]] = {
         Page("rating", "Human rating", "how_to_vote", "human_evaluation/page"),
     ),
     "Search": (
-        Page("translate", "Translate", "translate", "interactive/translate_page"),
-        Page("what_if", "What-if", "call_split", "interactive/prefix_page"),
+        Page("translate", "Translate", "translate", "interactive/page"),
         Page("beam_trees", "Beam trees", "account_tree", "beam_search/page"),
         Page("beam_sizes", "Beam sizes", "stacked_line_chart", "beam_size/page"),
         Page("rescoring", "Reranking", "tune", "reranking/page"),
@@ -78,3 +77,4 @@ LAST: dict[str, tuple[Page, ...]] = {  # after the pages of other packages
     ),
 }
 PAGES = {page.name: page for section in (*MENU.values(), *LAST.values()) for page in section}
+FORMER = {"what_if": "translate"}  # paths of pages that were joined with another, which old links lead to

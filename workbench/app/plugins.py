@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core_models.plugins import GROUP, Plugged, function, installed, join, joined
-from workbench.app.pages import PAGES
+from workbench.app.pages import FORMER, PAGES
 from workbench.figures import registry, table_registry
 
 
@@ -23,8 +23,8 @@ class Page:
     show: Callable[[], None]
 
 
-# The app's own pages by name, so that none is replaced; pages of other packages have a function.
-_PAGES: dict[str, Callable[[], None] | None] = dict.fromkeys(PAGES)
+# The app's own pages by name, former ones too, so that none is replaced; pages of other packages have a function.
+_PAGES: dict[str, Callable[[], None] | None] = dict.fromkeys([*PAGES, *FORMER])
 
 
 def pages() -> list[Page]:

@@ -9,7 +9,7 @@ import zipfile
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlparse
 
 import pytest
 
@@ -131,6 +131,11 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     ready(page, "Beam trees")
     page.get_by_text("considered").first.wait_for()
     assert query(page)["show"] == ["Difference"]
+
+    of_link = {"runs": ["demo/transformer", "demo/future-cost-2"], "sentence": ["1"], "prefix": ["die"], "beam": ["3"]}
+    page.goto(f"{address}/what_if?{urlencode(of_link, doseq=True)}")
+    ready(page, "Translate")
+    comes_to(page, "Translate", lambda: (urlparse(page.url).path, query(page)), ("/translate", of_link))
     assert elsewhere == [], "the page asks nobody but the app"
     page.close()
 
@@ -156,7 +161,7 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
     shown = (
         ("Inside", "Attention", ".heatmaplayer"),
         ("Inside", "Attribution", ".barlayer"),
-        ("Search", "What-if", ""),
+        ("Search", "Translate", ""),
     )
     for menu, title, drawn in shown:
         follow(page, menu, title)
@@ -166,7 +171,7 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
             page.locator(f".js-plotly-plot {drawn}").first.wait_for()
     page.locator("[data-testid=stButtonGroup] [data-variant]").filter(has_text=re.compile(r"^\s*2\s")).first.click()
     page.wait_for_url("**prefix=**")
-    ready(page, "What-if")
+    ready(page, "Translate")
     clicked = query(page)["prefix"][0]
     page.get_by_text("Struck out: only there.").wait_for()
 
@@ -175,10 +180,10 @@ def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_p
     page.locator(".js-plotly-plot .scatterlayer .points path").last.click(force=True)
     page.get_by_text("Prefix: ").wait_for()
     node = page.get_by_text("Prefix: ").inner_text().removeprefix("Prefix: ")
-    page.get_by_test_id("stPageLink").get_by_text("What if from here").click()
-    ready(page, "What-if")
+    page.get_by_test_id("stPageLink").get_by_text("Translate from here").click()
+    ready(page, "Translate")
     assert (query(page)["runs"], query(page)["sentence"]) == (runs, ["3"])
-    assert page.get_by_label("Prefix", exact=True).input_value() == node != clicked
+    assert page.get_by_label("Forced prefix", exact=True).input_value() == node != clicked
     assert page.get_by_label("Sentence (").input_value() == "3"
     follow(page, "Search", "Beam trees")
     page.get_by_role("button", name="Add to collection").first.click()

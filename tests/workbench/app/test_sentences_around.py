@@ -1,4 +1,4 @@
-"""Translate and What-if beside runs that read the sentences after one too: what is said of each, and what is not."""
+"""Translate beside runs that read the sentences after one too: what is said of each, and what is not."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def test_the_field_holds_what_stands_before_alone(row, offline_run):
 def test_all_that_some_run_reads_is_shown(row, offline_run, runs_root):
     names = ["demo/qcn-reg", "demo/san", "demo/transformer"]
     assert {run.name for run in list_runs(runs_root)} == set(names)
-    at = open_page("what_if", runs=names, sentence=str(row), beam="1")
+    at = open_page("translate", runs=names, sentence=str(row), beam="1")
     assert lines(offline_run, row, 3, 2) in texts(at)
     captions = [caption.value.replace("\\", "") for caption in at.caption]
     assert "Around it (qcn-reg reads 3; san reads 4; transformer: single sentences):" in captions

@@ -4,7 +4,7 @@ import streamlit as st
 
 from workbench.app import admission, availability, frame, plugins, sidebar
 from workbench.app.components import page_history
-from workbench.app.pages import LAST, MENU, Page
+from workbench.app.pages import FORMER, LAST, MENU, PAGES, Page
 from workbench.store.listing import listing
 from workbench.store.runs import runs_folder
 
@@ -44,8 +44,25 @@ def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
     return {"Plug-ins": pages} if pages else {}
 
 
+def former() -> list[st.Page]:  # type: ignore[valid-type]
+    """The paths of former pages, in no menu."""
+    return [
+        st.Page(lead_on, title=PAGES[now].title, url_path=name, visibility="hidden") for name, now in FORMER.items()
+    ]
+
+
+def lead_on() -> None:
+    """Show the page that stands for a former one, at the query of the link."""
+    query = {key: st.query_params.get_all(key) for key in st.query_params}
+    st.switch_page(PAGES[FORMER[chosen.url_path]].file, query_params=query)
+
+
 menu_titles = availability.titles(sidebar.requested_runs(), listing(runs_folder()).runs)
-chosen = st.navigation({**listed(MENU), **plugged(), **listed(LAST)}, position="top")
+menu = listed(MENU)
+menu[""] += former()
+chosen = st.navigation({**menu, **plugged(), **listed(LAST)}, position="top")
+if chosen.url_path in FORMER:  # before the sidebar is bound to the query
+    chosen.run()
 st.html(availability.style(menu_titles))
 with st.sidebar:
     sidebar.choose(blind=chosen.url_path == "rating" and sidebar.rates_blind())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -11,6 +12,9 @@ from analyses.attention import text_of
 from workbench.app.frame import page_file
 from workbench.app.url_state import PREFIX
 from workbench.plotting.grammar import Figure, Points
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 
 def nodes(figure: Figure) -> pd.DataFrame:
@@ -34,10 +38,21 @@ def nodes(figure: Figure) -> pd.DataFrame:
     return table[table["prefix"] != ""]
 
 
-def from_node(figure: Figure, points: Sequence[Mapping[str, int]], key: str, **query: str) -> None:
-    """Show the prefix of the clicked or selected node, and a link to the page What-if.
+def from_node(figure: Figure, points: Sequence[Mapping[str, int]], key: str) -> None:
+    """Show the prefix of the clicked or selected node, and a link to the page Translate that forces it."""
+    prefix, place = choose(figure, points, key)
+    if prefix is None:
+        return
+    # Shared state is added by Streamlit: here it would repeat the runs in the URL.
+    place.page_link(
+        page_file("translate"), label="Translate from here", icon=":material/call_split:", query_params={PREFIX: prefix}
+    )
 
-    points: points selected by a click on the chart; query: further state for the linked page.
+
+def choose(figure: Figure, points: Sequence[Mapping[str, int]], key: str) -> tuple[str | None, DeltaGenerator]:
+    """The prefix of the clicked or selected node (None without one), and the place beside it for what uses it.
+
+    points: points selected by a click on the chart.
     """
     drawn_nodes = nodes(figure)
     options = list(dict.fromkeys(drawn_nodes.sort_values("step", kind="stable")["prefix"]))
@@ -54,11 +69,9 @@ def from_node(figure: Figure, points: Sequence[Mapping[str, int]], key: str, **q
         "A node: click on one in the tree, or choose its prefix", options, index=None, key=node_key,
         placeholder="what the hypothesis says up to the node",
     )  # fmt: skip
-    if prefix is None:
-        return
-    state = {**query, PREFIX: prefix}  # shared state is added by Streamlit: here it would repeat the runs in the URL
-    right.page_link(page_file("what_if"), label="What if from here", icon=":material/call_split:", query_params=state)
-    st.text(f"Prefix: {prefix}")
+    if prefix is not None:
+        st.text(f"Prefix: {prefix}")
+    return prefix, right
 
 
 def _text(prefix: object) -> str:

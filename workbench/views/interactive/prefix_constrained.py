@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from analyses.aligner import Aligner
     from core_models.translator import Translation
+    from workbench.views.interactive.decoding import TranslationRequest
 
 _CROSS, _FUTURE = "decoder.cross_attention", "future_cost.log_prob"
 
@@ -45,13 +46,12 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Continued:
-    """Translation of a run from a prefix (`forced`) and without it (`free`)."""
+    """Translation of a run from the requested prefix (`forced`) and without it (`free`)."""
 
     run: Run
-    source: str
+    request: TranslationRequest
     free: Translation
     forced: Translation
-    before: ContextSentences | None = None  # what the run read before the sentence
 
 
 def prefixes(pieces: Sequence[str]) -> list[str]:
@@ -144,15 +144,16 @@ def table(continued: Sequence[Continued], names: dict[str, str], aligner: Aligne
 
     rows = []
     for translations in continued:
+        request = translations.request
         after, free = (
-            account(translations.run, translations.source, translation.tokens, translations.before)
+            account(translations.run, request.source, translation.tokens, request.before)
             for translation in (translations.forced, translations.free)
         )
         shares = (after.coverage, free.coverage)
         if aligner is not None:
             shares = (
-                aligned_coverage(aligner, translations.source, translations.forced.text),
-                aligned_coverage(aligner, translations.source, translations.free.text),
+                aligned_coverage(aligner, request.source, translations.forced.text),
+                aligned_coverage(aligner, request.source, translations.free.text),
             )
         rows.append(
             {

@@ -13,7 +13,6 @@ INSIDE = {
     "attention": "Attention",
     "attribution": "Attribution",
     "beam_trees": "Beam trees",
-    "what_if": "What-if",
     "translate": "Translate it",
 }
 

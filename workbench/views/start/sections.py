@@ -71,11 +71,10 @@ def _findings(runs: Sequence[Run], test: str) -> None:
 
 
 def own_text(frame: Frame) -> None:
-    """The ways to translate a sentence of one's own."""
+    """The way to translate a sentence of one's own."""
     st.subheader("Your own text")
-    with st.container(horizontal=True):
-        st.page_link(page_file("translate"), label="Translate a sentence and see its search", icon=ARROW)
-        st.page_link(page_file("what_if"), label="Force the beginning of a translation", icon=ARROW)
+    label = "Translate a sentence, see its search, force the beginning of its translation"
+    st.page_link(page_file("translate"), label=label, icon=ARROW)
 
 
 def own_runs(frame: Frame) -> None:

@@ -1,4 +1,4 @@
-"""Translate and What-if, and the command line beside them: a sentence stands where it is told to stand, or alone."""
+"""Translate, and the command line beside it: a sentence stands where it is told to stand, or alone."""
 
 import os
 import shlex
@@ -102,17 +102,17 @@ def test_a_run_of_another_version_reads_what_stands_before_the_shown_sentence(co
     assert document_context_input.read_by(alike, context_runs[1], "", "").outputs is not None
 
 
-def test_what_if_hands_each_run_what_it_reads(here):
+def test_the_page_hands_each_run_what_it_reads(here):
     names = ["demo/qcn-reg", "demo/han", "demo/transformer"]
     runs = [here[name.removeprefix("demo/")] for name in names]
     row = second(runs[0])
-    at = open_page("what_if", runs=names, sentence=str(row), beam="2")
+    at = open_page("translate", runs=names, sentence=str(row), beam="2")
     table = next(frame.value for frame in at.dataframe if "log_prob_change" in frame.value)
     by_system = table.set_index("system")  # the baseline comes first
     for run in runs:
         assert tuple(by_system.loc[run.folder.name, ["log_prob", "text"]]) == said(in_document(run, row))
     assert any("transformer: single sentences" in caption.value for caption in at.caption)
-    typed = open_page("what_if", runs=names[:2], source=SOURCE, before="\n".join(LINES), beam="2")
+    typed = open_page("translate", runs=names[:2], source=SOURCE, before="\n".join(LINES), beam="2")
     table = next(frame.value for frame in typed.dataframe if "log_prob_change" in frame.value)
     typed_texts = table.set_index("system")["text"].to_dict()
     assert typed_texts == {run.folder.name: after_lines(run).text for run in runs[:2]}
@@ -147,10 +147,16 @@ def test_sentences_before_that_would_keep_the_page_waiting_are_refused_before_th
         live.completed(here["han"], typed_context("a " * 151, 3))
 
 
-def test_a_run_trained_without_refuses_what_is_typed(here):
-    options = {"runs": ["demo/qcn-reg", "demo/transformer"], "with": "transformer"}
+def test_a_run_trained_without_reads_no_typed_sentences(here):
+    options = {"runs": ["demo/qcn-reg", "demo/transformer"], "with": "transformer", "beam": "2"}
     at = open_page("translate", source=SOURCE, before="\n".join(LINES), **options)
-    assert "trained on single sentences; leave them out" in at.error[0].value.replace("\\", "")
+    assert not at.error
+    assert any("transformer: single sentences" in caption.value for caption in at.caption)
+    table = at.dataframe[0].value.set_index("system")
+    alone = core_models.load(here["transformer"].folder).translate([SOURCE], **SEARCH)[0]
+    assert tuple(table.loc["transformer", ["log_prob", "text"]]) == said(alone)
+    (command,) = (code for code in codes(at) if code.startswith("echo "))
+    assert "--context" not in command
     with pytest.raises(TranslatorError, match="trained on single sentences"):
         live.translate(here["transformer"], live.TranslationRequest(SOURCE, before=typed_context("\n".join(LINES), 0)))
 

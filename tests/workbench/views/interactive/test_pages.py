@@ -13,6 +13,7 @@ from analyses import beam
 from tests.workbench.views.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
+from workbench.store import external
 from workbench.store.runs import RunError
 from workbench.views.interactive import decoding as live
 
@@ -20,23 +21,28 @@ from workbench.views.interactive import decoding as live
 def test_translate_gives_what_the_translator_gives(with_demo):
     run = runs_of(with_demo, "future-cost-2")[0]
     source = run.translations("test").test_set.sources[5]
-    at = open_page("translate", sentence="5", **{"with": "future-cost-2"}, beam="3", best="3", penalty="1.0")
+    search = {"sentence": "5", "with": "future-cost-2", "beam": "3", "best": "3", "penalty": "1.0"}
+    at = open_page("translate", **search)
     expected = core_models.load(run.folder).translate([source], beam=3, n_best=3, length_penalty=1.0, record=True)[0]
     assert source in texts(at)
-    n_best, tokens = at.dataframe[0].value, at.dataframe[1].value
+    (chart,) = charts(at)
+    assert traces(chart, "best path")
+    assert any(code.startswith("echo ") and "--beam 3" in code for code in codes(at))
+    at = open_page("translate", **search, inside="n-best and tokens")
+    n_best, tokens = (table.value for table in at.dataframe[-2:])
     assert n_best["text"].tolist() == [expected.text, *(one.text for one in expected.n_best)]
     np.testing.assert_allclose(n_best["score"], [expected.score, *(one.score for one in expected.n_best)], atol=1e-5)
     assert tokens["token"].tolist() == expected.tokens
     np.testing.assert_allclose(tokens["log_prob"], expected.token_log_probs, atol=1e-5)
-    (chart,) = charts(at)
-    assert traces(chart, "best path")
     assert any(code.startswith("echo ") and "--beam 3" in code for code in codes(at))
 
 
 def test_a_forced_prefix_begins_the_translation(with_demo):
     source = "the cat sleeps ."
-    at = open_page("translate", source=source, prefix="die Katze")
-    assert at.dataframe[0].value["text"].str.startswith("die Katze").all()
+    at = open_page("translate", source=source, prefix="die Katze", inside="n-best and tokens")
+    outputs, n_best = (table.value for table in at.dataframe[:2])
+    assert outputs["text"].str.startswith("die Katze").all()
+    assert n_best["text"].str.startswith("die Katze").all()
     assert source in texts(at)
 
 
@@ -45,6 +51,19 @@ def test_a_source_that_is_too_long_is_refused_with_a_command(with_demo):
     assert "200 words" in at.error[0].value
     assert any("workbench translate" in code for code in codes(at))
     assert not charts(at)
+
+
+def test_runs_without_weights_are_named_and_not_asked(with_demo):
+    folder = runs_of(with_demo, "transformer")[0].folder / "translations" / "test"
+    test_set = external.read_test_set("test", folder / "sources.txt")
+    external.import_translations(
+        with_demo / "outside", test_set, folder / "sources.txt", {"online": folder / "hypotheses.txt"}
+    )
+    at = open_page("translate", runs=["demo/transformer", "outside/online"], sentence="1")
+    assert at.dataframe[0].value["system"].tolist() == ["transformer"]
+    assert at.selectbox(key="with").options == ["transformer"]
+    assert "Without weights: online." in [caption.value.replace("\\", "") for caption in at.caption]
+    assert not at.error
 
 
 def test_a_long_source_without_blanks_is_too_long_too(with_demo):

@@ -1,4 +1,4 @@
-"""Losses of PAST and FUTURE layers at test time, on the command line, Translate and What-if: one run, each way."""
+"""Losses of PAST and FUTURE layers at test time, on the command line and on the page Translate, each way."""
 
 import os
 import shutil
@@ -50,24 +50,22 @@ def test_evaluate_searches_again_only_what_was_searched_otherwise(run):
 def test_the_page_asks_where_a_run_has_losses_and_nowhere_else(run):
     at = open_page("translate", runs=["demo/transformer"])
     assert KEY not in {box.key for box in at.selectbox}
-    at = open_page("translate", runs=["demo/pfrnn-loss"])
+    at = open_page("translate", runs=["demo/pfrnn-loss"], inside="n-best and tokens")
     source = run.translations("test").test_set.sources[0]
     translator = core_models.load(run.folder)
     for choice, test_loss in (("own", None), ("none", "none"), ("step_mean_prob", "step_mean_prob")):
         at.selectbox(key=KEY).set_value(choice).run()
         assert not at.exception
         wanted = translator.translate([source], beam=5, length_penalty=0.6, n_best=5, test_loss=test_loss)[0]
-        shown = at.dataframe[0].value
+        shown = at.dataframe[1].value
         assert shown["text"].tolist() == [wanted.text, *(one.text for one in wanted.n_best)]
         assert shown["score"].iloc[0] == pytest.approx(wanted.score, abs=1e-4)
         assert any(f"--search test_loss={test_loss}" in code for code in codes(at)) == (test_loss is not None)
     assert live.command(run, live.TranslationRequest(source)).count("--search") == 0
 
 
-def test_what_if_asks_it_of_the_runs_that_have_losses(run):
-    at = open_page("what_if", runs=["demo/transformer"], sentence="0")
-    assert KEY not in {box.key for box in at.selectbox}
-    at = open_page("what_if", runs=["demo/pfrnn-loss", "demo/transformer"], sentence="0", losses="left out")
+def test_the_losses_are_left_out_by_the_runs_that_have_some(run):
+    at = open_page("translate", runs=["demo/pfrnn-loss", "demo/transformer"], sentence="0", losses="left out")
     source = run.translations("test").test_set.sources[0]
     table = next(frame.value for frame in at.dataframe if "log_prob_change" in frame.value).set_index("system")
     others = open_run(run.folder.parent / "transformer")

@@ -1,4 +1,4 @@
-"""Page What-if: prefix-constrained decoding of every chosen run, compared with its unconstrained translation."""
+"""Page Translate: live translations by every chosen run, from a forced prefix if there is one, and their searches."""
 
 import streamlit as st
 
@@ -9,7 +9,7 @@ from workbench.app.url_state import PREFIX
 from workbench.evaluation import adequacy
 from workbench.evaluation.document_context import context_aware_runs
 from workbench.store.runs import short_names
-from workbench.views.interactive import decoding, prefix_constrained, prefix_controls
+from workbench.views.interactive import decoding, prefix_constrained, sections
 
 COVERED = {"attention": "Attention", "aligner": "Frozen aligner"}
 COVERAGE_TEXTS = {
@@ -17,14 +17,18 @@ COVERAGE_TEXTS = {
     "and heads), by each system's own attention.",
     "aligner": "Coverage: the share of source words that one frozen aligner ({}) links to a word of the output.",
 }
+PARTS = {"tree": "Beam tree", "tokens": "n-best and tokens", "next": "Next subword"}
+SECTIONS = {"tree": sections.tree, "tokens": sections.tokens, "next": sections.alternatives}
 
 heading(
-    "What-if", "Prefix-constrained decoding: every run continues a forced prefix. Click a subword, or type a prefix."
+    "Translate",
+    "Translate a sentence with every chosen run. To ask what would follow a prefix, type it, or click a subword or a "
+    "node of a tree.",
 )
 frame = empty_states.require_runs(translated=False)
-runs = prefix_controls.trained_runs(frame.chosen)
+runs = sections.trained_runs(frame.chosen)
 if not runs:
-    if not page_sections.offer_others(frame, "is trained", lambda run: bool(prefix_controls.trained_runs([run]))):
+    if not page_sections.offer_others(frame, "is trained", lambda run: bool(sections.trained_runs([run]))):
         empty_states.empty_state_of_runs(
             "None of the runs here is trained; train one:", frame.chosen, "workbench resume {}"
         )
@@ -39,18 +43,17 @@ typed = st.text_area(
 )  # fmt: skip
 before = document_context_input.field(frame, runs, typed)
 losses = any(map(decoding.has_test_losses, runs))
-columns = st.columns([4, 2, 2, 4, *([2] if losses else [])], vertical_alignment="bottom")
+columns = st.columns([4, 2, 2, 2, *([2] if losses else [])])
 prefix = (
     columns[0]
-    .text_input("Prefix", key=PREFIX, bind="query-params", placeholder="forced prefix of every translation")
+    .text_input("Forced prefix", key=PREFIX, bind="query-params", placeholder="what every translation must begin with")
     .strip()
 )
 beam = columns[1].number_input("Beam", 1, decoding.MOST_BEAMS, 5, key="beam", bind=sidebar.whole_number_bind("beam"))
 penalty = columns[2].number_input("Length penalty", 0.0, 2.0, 0.6, 0.1, key="penalty", bind="query-params")
-coverage_source = columns[3].segmented_control(
-    "Coverage from", list(COVERED), format_func=COVERED.__getitem__, default="attention", required=True,
-    key="coverage", bind="query-params",
-)  # fmt: skip
+n_best = columns[3].number_input(
+    "n-best", 1, decoding.MOST_BEAMS, 5, key="best", bind=sidebar.whole_number_bind("best")
+)
 test_loss = decoding.test_loss(columns[4]) if losses else None
 source = (typed or line).strip()
 if not source:
@@ -67,27 +70,30 @@ for run in runs:
             if run in compatible_runs
             else None
         )
-        search = (int(beam), float(penalty), 1, context, test_loss if decoding.has_test_losses(run) else None)
-        free = decoding.translate(run, decoding.TranslationRequest(source, "", *search))
-        forced = decoding.translate(run, decoding.TranslationRequest(source, prefix, *search)) if prefix else free
-        continued.append(prefix_constrained.Continued(run, source, free, forced, context))
+        search = int(beam), float(penalty), int(n_best), context, test_loss if decoding.has_test_losses(run) else None
+        continued.append(sections.translated(run, decoding.TranslationRequest(source, prefix, *search)))
 if not continued:
     st.stop()
-document_context_input.say({names[item.run.name]: item.before for item in continued})
+document_context_input.say({names[item.run.name]: item.request.before for item in continued})
+sections.outputs(continued, names)
+coverage_source = st.segmented_control(
+    "Coverage from", list(COVERED), format_func=COVERED.__getitem__, default="attention", required=True,
+    key="coverage", bind="query-params",
+)  # fmt: skip
 with errors_as_messages():
     aligner, origin = adequacy.aligner_of(runs, frame.view.test) if coverage_source == "aligner" else (None, "")
-    prefix_controls.results(prefix_constrained.table(continued, names, aligner))
+    sections.results(prefix_constrained.table(continued, names, aligner))
     st.caption(COVERAGE_TEXTS[coverage_source].format(f"{aligner.digest}, {origin}" if aligner else ""))
-    if prefix:
-        prefix_controls.changes(continued, names)
+page_sections.left_out(frame, runs, "weights")
 
 st.subheader("Another prefix")
-for item in continued:
-    prefix_controls.pieces(names[item.run.name], item.forced.tokens)
-name = st.selectbox(
-    "What could come next, by", [item.run.name for item in continued], format_func=names.__getitem__, key="with",
-    bind="query-params",
-)  # fmt: skip
-selected = next(item for item in continued if item.run.name == name)
+sections.pieces(continued, names)
+
+st.subheader("Search of one run")
+left, right = st.columns([5, 2], vertical_alignment="bottom")
+part = page_sections.choose(left, PARTS, "inside")
+name = right.selectbox(
+    "Run", [item.run.name for item in continued], format_func=names.__getitem__, key="with", bind="query-params"
+)
 with errors_as_messages():
-    prefix_controls.alternatives(names[name], prefix_constrained.alternatives(selected.run, prefix, selected.forced))
+    SECTIONS[part](next(item for item in continued if item.run.name == name))

@@ -1,4 +1,4 @@
-"""What-if: every run's search from a prefix is the translator's; pieces, alternatives and nodes make prefixes."""
+"""Forced prefixes on Translate: every run's search is the translator's; pieces, alternatives, nodes make prefixes."""
 
 import math
 
@@ -41,7 +41,7 @@ def pills(at, key: str):
 
 
 def test_every_run_goes_on_from_the_prefix(pair):
-    at = open_page("what_if", runs=PAIR, sentence="2", prefix=PREFIX, beam="3")
+    at = open_page("translate", runs=PAIR, sentence="2", prefix=PREFIX, beam="3")
     table = results(at)
     assert table["system"].tolist() == ["transformer", "future-cost-2"]
     for run, row in zip(pair, table.itertuples(), strict=True):
@@ -80,7 +80,7 @@ def test_alternatives_are_what_the_system_thinks_of_each_next_piece(pair):
 
 
 def test_a_click_on_a_piece_or_an_alternative_makes_the_prefix(pair):
-    at = open_page("what_if", runs=PAIR, sentence="2", beam="3")
+    at = open_page("translate", runs=PAIR, sentence="2", beam="3", inside="Next subword")
     assert not at.text_input(key="prefix").value
     _, free = searched(pair[1])
     pills(at, "pieces-future-cost-2").set_value(1).run()
@@ -90,14 +90,14 @@ def test_a_click_on_a_piece_or_an_alternative_makes_the_prefix(pair):
     _, forced = searched(pair[0], prefix)
     table = prefix_constrained.alternatives(pair[0], prefix, forced)
     able = table[table["prefix"] != ""]
-    pills(at, "next-transformer").set_value(1).run()
+    pills(at, "next").set_value(1).run()
     assert at.text_input(key="prefix").value == able["prefix"].iloc[1]
     assert results(at)["text"].str.startswith(able["prefix"].iloc[1]).all()
 
 
 def test_equal_pieces_are_told_apart(with_demo):
     """Streamlit knows an option by its label: two equal ones would be one."""
-    at = open_page("what_if", runs=PAIR[:1], sentence="2", prefix="die die die", beam="3")
+    at = open_page("translate", runs=PAIR[:1], sentence="2", prefix="die die die", beam="3")
     options = pills(at, "pieces-transformer").options
     assert len(set(options)) == len(options)
     pills(at, "pieces-transformer").set_value(1).run()
@@ -106,7 +106,7 @@ def test_equal_pieces_are_told_apart(with_demo):
 
 def test_the_source_can_be_typed_and_coverage_come_from_the_aligner(pair):
     source = "the cat sleeps ."
-    at = open_page("what_if", runs=PAIR[:1], source=source, prefix="die", coverage="Frozen aligner")
+    at = open_page("translate", runs=PAIR[:1], source=source, prefix="die", coverage="Frozen aligner")
     assert source in texts(at)
     (row,) = results(at).itertuples()
     assert 0.0 <= row.coverage <= 100.0
@@ -121,7 +121,7 @@ def test_coverage_by_an_aligner_is_the_share_of_linked_source_words():
 
 
 def test_a_source_or_a_prefix_without_end_is_refused(with_demo):
-    at = open_page("what_if", runs=PAIR[:1], prefix="wort " * 200)
+    at = open_page("translate", runs=PAIR[:1], prefix="wort " * 200)
     assert "200 words" in at.error[0].value
 
 
@@ -146,10 +146,10 @@ def test_a_node_leads_to_the_page_with_everything_kept(pair):
     prefix = box.options[3]
     box.set_value(prefix).run()
     (link,) = at.get("page_link")
-    assert link.proto.page == "what_if"
+    assert link.proto.page == "translate"
     own = _query(link.proto.query_string)
     assert "runs" not in own  # what all pages share is in the URL already: Streamlit would write it twice
-    opened = open_page("what_if", runs=PAIR, sentence="4", **own)
+    opened = open_page("translate", runs=PAIR, sentence="4", **own)
     assert opened.text_input(key="prefix").value == prefix
     assert opened.sidebar.multiselect(key="runs").value == PAIR
     assert opened.sidebar.number_input(key="sentence").value == 4
@@ -181,10 +181,26 @@ def _options(at) -> dict:
     }
 
 
-def test_the_live_tree_leads_there_too(with_demo):
+def test_a_node_of_the_live_tree_makes_the_prefix(with_demo):
     at = open_page("translate", runs=PAIR[:1], source="the cat sleeps .")
     box = at.selectbox(key="node-live")
-    box.set_value(box.options[0]).run()
-    (link,) = at.get("page_link")
-    assert _query(link.proto.query_string)["source"] == ["the cat sleeps ."]
+    prefix = box.options[-1]
+    box.set_value(prefix).run()
+    assert f"Prefix: {prefix}" in texts(at)
+    at.button(key="force").click().run()
+    assert at.text_input(key="prefix").value == prefix
+    assert at.text_area(key="source").value == "the cat sleeps ."
+    assert results(at)["text"].str.startswith(prefix).all()
     assert np.size(charts(at)) == 1
+
+
+def test_a_link_to_the_former_page_leads_to_this_one_at_its_query(with_demo):
+    query = {"runs": PAIR, "sentence": "2", "prefix": PREFIX, "beam": "3", "penalty": "1.0", "with": "future-cost-2"}
+    query |= {"source": "the cat sleeps .", "coverage": "Frozen aligner"}
+    former, here = open_page("what_if", **query), open_page("translate", **query)
+    assert former.query_params == here.query_params
+    assert [title.value for title in former.title] == ["Translate"]
+    assert texts(former) == texts(here)
+    assert results(former).equals(results(here))
+    assert former.selectbox(key="with").value == here.selectbox(key="with").value == "demo/future-cost-2"
+    assert former.sidebar.multiselect(key="runs").value == PAIR
