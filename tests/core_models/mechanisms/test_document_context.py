@@ -197,7 +197,7 @@ def test_no_states_are_learned_through():
 
 def test_parts_that_cannot_stand_together_are_refused():
     both = {"preset": "tiny", "mechanisms": [{"concatenation": {}}, {"query_capsules": {}}]}
-    with pytest.raises(ConfigError, match="joins the sentences before to the sentence, another reads them apart"):
+    with pytest.raises(ConfigError, match=r"prepends the sentences before .* reads them separately"):
         build(both, WORDS)
     for name, place in (("qcn", "ENCODER_SUBLAYER"), ("han", "DECODER_STACK_OUTPUT")):
         with pytest.raises(ConfigError, match=f"{place}, which rnnsearch does not have"):
