@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,7 +35,8 @@ def _scores(runs: Sequence[Run], test: str) -> Iterator[Card]:
 def _searches(runs: Sequence[Run], test: str) -> Iterator[Card]:
     recorded = [run for run in runs if has_trees(run, test)]
     if len(recorded) > 1:
-        pair = (recorded[0], _first(recorded[1:], estimates))
+        others = [run for run in recorded[1:] if estimates(run)] or recorded[1:]
+        pair = (recorded[0], others[-1])
         trees = min(run.translations(test).trees for run in pair)
         sentence = most_different(pair, test, lambda row, words: row < trees and words <= _LONGEST)
         yield _card(
@@ -78,10 +79,6 @@ def _future_cost(runs: Sequence[Run], test: str) -> Iterator[Card]:
         sentence = _short(runs[0], estimating[-1], test)
         yield _card("What would the rest of the sentence cost?", "future_cost", "future-cost-overlay",
                     estimating[-1:], test, sentence)  # fmt: skip
-
-
-def _first(runs: Sequence[Run], preferred: Callable[[Run], bool]) -> Run:
-    return next((run for run in reversed(runs) if preferred(run)), runs[0])
 
 
 def _short(baseline: Run, run: Run, test: str) -> int:

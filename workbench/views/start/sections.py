@@ -51,11 +51,15 @@ def gallery(frame: Frame) -> None:
 
 
 def _shown_runs(frame: Frame) -> list[Run]:
-    """The finished runs in the folder of the baseline that have translated the test set, the baseline first."""
+    """The finished runs in the folder of the baseline that have translated the test set, as many as a page shows.
+
+    The chosen ones are among them.
+    """
     folder = url_state.folder_of(frame.view.baseline)
     finished = {known.name for known in frame.known if known.finished and frame.view.test in known.tests}
     runs = [run for run in frame.runs if run.name in finished and url_state.folder_of(run.name) == folder]
-    return cards.in_order(runs, frame.view.baseline)
+    chosen_first = sorted(runs, key=lambda run: run.name not in frame.view.runs)
+    return cards.in_order(chosen_first[: url_state.MOST_RUNS], frame.view.baseline)
 
 
 def _findings(runs: Sequence[Run], test: str) -> None:

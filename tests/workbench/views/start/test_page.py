@@ -10,6 +10,7 @@ from sacrebleu.metrics import CHRF
 
 from tests.paths import ROOT
 from tests.workbench.views.app_pages import codes, open_page, runs_of, texts
+from workbench.app import url_state
 from workbench.evaluation import scoring
 from workbench.experiments import demo
 from workbench.figures.request import Request
@@ -45,6 +46,14 @@ def test_a_card_for_each_question_that_the_runs_answer_leads_to_its_page(with_de
 def test_a_run_that_routes_adds_its_question(with_demo, routed_run):
     shutil.copytree(routed_run.folder, with_demo / "demo" / "em-routing")
     assert "What does the routing agree on, iteration by iteration?" in _questions(open_page("start"))
+
+
+def test_of_many_runs_those_are_compared_that_are_chosen(with_demo, monkeypatch):
+    monkeypatch.setattr(url_state, "MOST_RUNS", 2)
+    at = open_page("start", runs=["demo/transformer", "demo/future-cost-2"])
+    assert _questions(at) == list(QUESTIONS)
+    at = at.button(key="card-scores").click().run()
+    assert at.multiselect(key="runs").value == ["demo/transformer", "demo/future-cost-2"]
 
 
 def test_two_searches_part_at_the_short_sentence_whose_outputs_differ_most(with_demo):
