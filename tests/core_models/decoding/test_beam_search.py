@@ -74,6 +74,7 @@ def test_prefixes_are_forced(seed):
         assert_same(sentence, plain_beam_search(table[row], int(LIMITS[row]), settings, forced))
 
 
+@pytest.mark.long
 def test_candidates_are_the_best_of_all_continuations():
     values, so_far = torch.randn(2, 3, 9, dtype=torch.float64), torch.randn(2, 3, dtype=torch.float64)
     totals = so_far[..., None] + torch.log_softmax(values, -1)

@@ -12,6 +12,7 @@ from core_models.text.batches import collate
 SOURCES = [[5, 9, 4, 3], [7, 8, 3]]
 
 
+@pytest.mark.long
 def test_a_product_of_whole_numbers_up_to_127_is_exact():
     torch.manual_seed(1)
     weight, x = torch.randint(-127, 128, (9, 16)).float(), torch.randint(-63, 64, (5, 16)).float()

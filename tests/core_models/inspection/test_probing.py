@@ -39,6 +39,7 @@ def test_it_finds_what_states_hold_and_nothing_else():
     assert right[False] == by_step < 0.6  # the same seed is the same probe; half of all cells are PAST
 
 
+@pytest.mark.long
 def test_a_word_that_nobody_asked_about_teaches_nothing():
     lessons = [drawn(20, seed, True) for seed in range(3)]
     other = [(read, torch.where(labels < 0, -3, labels)) for read, labels in lessons]

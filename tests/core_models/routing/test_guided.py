@@ -133,6 +133,7 @@ def random_case(width=3):
 MASKS = torch.tensor([[True, True, True], [True, False, False]])
 
 
+@pytest.mark.long
 def test_gradients_flow_through_every_iteration():
     assert torch.autograd.gradcheck(lambda *given: guided_routing(*given, MASKS).capsules, random_case())
 

@@ -68,6 +68,7 @@ def two_million():
     return np.random.default_rng(7).integers(1, 57, size=(2, 2_000_000)).astype(np.uint16)
 
 
+@pytest.mark.long
 def test_a_plan_costs_a_few_bytes_a_pair(two_million):
     """Kept: 4 bytes a pair, its place in the order. While planning: 8 more for its sort key, and room for lengths."""
     tracemalloc.start()

@@ -112,6 +112,7 @@ def _bench(*arguments: object) -> tuple[int, str, str]:
     return (2 if type(error).__name__ in cli.SENTENCES else done.exit_code), done.stdout, said
 
 
+@pytest.mark.long
 def test_the_same_command_again_measures_nothing_and_writes_the_table(tmp_path):
     table = tmp_path / "speed.csv"
     _kept(table)

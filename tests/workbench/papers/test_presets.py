@@ -86,6 +86,7 @@ def test_a_cited_row_is_ours_where_the_paper_has_no_other(papers):
     assert row.cited == "Miculicich et al. 2018"
 
 
+@pytest.mark.long
 def test_checks_stand_where_their_numbers_are_and_nothing_is_corrected(papers):
     found = presets.checks_of(papers, "dou-2019", "table-2")
     size = found[found["known"] == "B4"].iloc[0]

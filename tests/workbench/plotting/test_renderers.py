@@ -251,6 +251,7 @@ def test_paper_has_the_width_and_the_panel_height_it_asked_for():
         assert canvas.axes[0].get_position().height * canvas.get_size_inches()[1] == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tokens", "panels", "columns"), [(8, 3, 3), (20, 3, 2), (30, 3, 1), (30, 2, 1), (12, 5, 3)])
 def test_panels_that_are_compared_move_below_each_other_on_paper_until_every_token_has_a_label(tokens, panels, columns):
     words = [f"word{number}" for number in range(tokens)]
@@ -261,6 +262,7 @@ def test_panels_that_are_compared_move_below_each_other_on_paper_until_every_tok
     assert len({round(one.get_position().x0, 3) for one in axes}) == columns
 
 
+@pytest.mark.long
 def test_a_title_wider_than_its_panel_is_broken():
     panel = replace(heat_figure().panels[0], title="a system with a long name − another one")
     figure = Figure("maps", "Maps", (panel,) * 4, width="page", columns=4)

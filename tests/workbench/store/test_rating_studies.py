@@ -184,6 +184,7 @@ def test_what_cannot_be_is_a_sentence(study, root, tmp_path):
         rating.open_study(root, "blind")
 
 
+@pytest.mark.long
 def test_the_commands_do_all_of_it(root, tmp_path):
     def run(*words: object) -> str:
         found = CliRunner().invoke(cli.app, ["rating", *map(str, words), "--runs", str(root)])

@@ -195,6 +195,7 @@ def context_cells(system: str, words: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@pytest.mark.long
 def test_maps_of_a_system_zoom_together_and_not_with_those_of_another():
     both = to_plotly(context.context_routing(pd.concat([context_cells("qcn", 3), context_cells("other", 5)])))
     followed = [axis.matches or axis.plotly_name.replace("axis", "") for axis in both.select_xaxes()]
