@@ -257,8 +257,8 @@ class Panel:
 class Figure:
     """A table plus a specification. Panels fill `columns` from left to right, then downwards.
 
-    `beside`: what the columns show is compared, so a narrow screen keeps them side by side and scrolls; on paper there
-    are fewer columns if else not every token had a label.
+    `side_by_side`: what the columns show is compared, so a narrow screen keeps them beside each other and scrolls;
+    paper has fewer columns where not every token would have a label.
 
     `caption` says what is drawn and by which rules, `summary` is one sentence for readers who cannot see it,
     `provenance` has runs, signatures and seeds and is stored in the metadata of every exported file.
@@ -273,7 +273,7 @@ class Figure:
     shared_x: bool = False
     shared_y: bool = False
     columns: int = 1
-    beside: bool = False
+    side_by_side: bool = False
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property

@@ -72,7 +72,7 @@ def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool =
     `grey` draws it as on a grey printer; negative cells of a signed map then have a minus sign.
     """
     inches = theme.PAPER_WIDTHS.get(str(width or figure.width)) or _inches(width)
-    figure = replace(figure, columns=_columns_that_fit(figure, inches)) if figure.beside else figure
+    figure = replace(figure, columns=_columns_that_fit(figure, inches)) if figure.side_by_side else figure
     rows = math.ceil(len(figure.panels) / figure.columns)
     heights = [max(p.height for p in figure.panels[r * figure.columns : (r + 1) * figure.columns]) for r in range(rows)]
     with paper_settings():

@@ -77,7 +77,7 @@ def bar_key(heat: Heat) -> BarKey:
 
 def min_width(figure: Figure) -> int:
     """The width below which texts of the figure would overlap in any layout."""
-    figure = figure if figure.beside else replace(figure, columns=1)
+    figure = figure if figure.side_by_side else replace(figure, columns=1)
     fixed_width = _space_right(figure) + math.ceil(figure.columns * _min_panel_width(figure))
     width = fixed_width + _beside_panels(figure, DEFAULT_WIDTH // 2)
     while (wider := fixed_width + _beside_panels(figure, width)) > width:  # a wider page shows more of those texts
@@ -168,7 +168,7 @@ def _rows(figure: Figure) -> list[tuple[Panel, ...]]:
 
 
 def _columns_that_fit(figure: Figure, width: int) -> int:
-    if figure.beside:
+    if figure.side_by_side:
         return figure.columns
     least = max(_MIN_PANEL_WIDTH, _min_panel_width(figure))
     fitting = (n for n in range(figure.columns, 1, -1) if _panel_width(figure, n, width) >= least)

@@ -386,3 +386,18 @@ def _luminance(color: list[float]) -> float:
     shares = [value / 255 for value in color]
     red, green, blue = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in shares)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_the_menu_of_somebody_who_rates_names_no_run(address, study, browser):
+    """On other pages it names a run that a page would show."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    for path, heading, link in (
+        ("scores?runs=demo/transformer", "Scores", "Future cost · future-cost-1"),
+        ("rating?rater=ann", "Human rating", "Future cost"),
+    ):
+        page.goto(f"{address}/{path}")
+        ready(page, heading)
+        page.get_by_test_id("stTopNavSection").get_by_text("Mechanisms", exact=True).click()
+        page.get_by_test_id("stTopNavDropdownLink").get_by_text(link, exact=True).wait_for()
+    assert not any(name.rpartition("/")[2] in page.locator("body").inner_text() for name in study.systems)
+    page.close()

@@ -256,7 +256,7 @@ def test_paper_has_the_width_and_the_panel_height_it_asked_for():
 def test_panels_that_are_compared_move_below_each_other_on_paper_until_every_token_has_a_label(tokens, panels, columns):
     words = [f"word{number}" for number in range(tokens)]
     panel = Panel((heat_of(np.eye(tokens)),), token_axis(words), token_axis(words, reversed=True), title="A system")
-    figure = Figure("maps", "Maps", (panel,) * panels, width="page", columns=panels, beside=True, shared_y=True)
+    figure = Figure("maps", "Maps", (panel,) * panels, width="page", columns=panels, side_by_side=True, shared_y=True)
     axes = to_matplotlib(figure).axes[:panels]
     assert [paper_labels(one.xaxis) for one in axes] == [words] * panels
     assert len({round(one.get_position().x0, 3) for one in axes}) == columns

@@ -99,7 +99,7 @@ def test_panels_move_below_each_other_before_their_labels_touch(figure, width):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("tokens", [8, 30])
 def test_panels_that_are_compared_stay_beside_each_other_and_every_token_keeps_its_label(tokens, width):
-    figure = replace(maps(tokens, 3), beside=True, shared_y=True)
+    figure = replace(maps(tokens, 3), side_by_side=True, shared_y=True)
     layout = lay_out(figure, width)
     assert layout.figure.columns == 3
     assert layout.left + layout.right + 3 * layout.panel + 2 * layout.column_gap == pytest.approx(layout.width)

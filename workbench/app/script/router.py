@@ -57,7 +57,12 @@ def lead_on() -> None:
     st.switch_page(PAGES[FORMER[chosen.url_path]].file, query_params=query)
 
 
-menu_titles = availability.titles(sidebar.requested_runs(), listing(runs_folder()).runs)
+blind = (st.context.url or "").endswith("/rating") and sidebar.rates_blind()  # raters see no name of a run
+menu_titles = (
+    {page.name: page.title for page in PAGES.values()}
+    if blind
+    else availability.titles(sidebar.requested_runs(), listing(runs_folder()).runs)
+)
 menu = listed(MENU)
 menu[""] += former()
 chosen = st.navigation({**menu, **plugged(), **listed(LAST)}, position="top")

@@ -73,7 +73,7 @@ def attention_maps(
         _summary(cells, labels),
         "page" if columns > 1 or len(panels[0].x.texts) > 18 else "column",
         columns=columns,
-        beside=columns > 1 and not small,
+        side_by_side=columns > 1 and not small,
         shared_x=small and _same_axes(panels, "x"),
         shared_y=columns > 1 and _same_axes(panels, "y"),
     )

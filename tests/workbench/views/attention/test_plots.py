@@ -59,7 +59,7 @@ def test_compared_systems_share_one_axis_of_the_source_and_no_word_lacks_its_lab
         for name, count in targets.items()
     ]  # fmt: skip
     figure = attention.attention_maps(pd.concat(tables), columns=2, keys_down=True)
-    assert (figure.columns, figure.beside, figure.shared_y) == (2, True, True)
+    assert (figure.columns, figure.side_by_side, figure.shared_y) == (2, True, True)
     screen = to_plotly(figure, width=280)
     assert [len(axis.ticktext) for axis in screen.select_xaxes()] == [45, 12]
     assert list(screen.layout.yaxis.ticktext) == source
