@@ -28,7 +28,7 @@ exhibits: $(VENV)/.app  # trains them again, for hours
 	$(BIN)/workbench experiment run data/experiments/exhibits.yaml
 	$(BIN)/workbench experiment exhibits --out data/exhibits
 check: lint  # under a minute
-	$(BIN)/python -m pytest -q -n auto --fast -m "not exhaustive and not timing and not long"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --fast -m "not exhaustive and not timing and not long"
 test: lint  # a sample of the laws with thousands of cases
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not exhaustive"
 test-all: test  # and the other cases, with a kill at every kind of operation on files

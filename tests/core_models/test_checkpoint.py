@@ -225,6 +225,7 @@ def test_only_what_is_asked_for_is_taken_from_another_run(prepared, tmp_path, pa
         initialize_from(system, baseline, vocabularies(prepared), ("decoder.*",))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", catalogue())
 def test_law_5_holds_for_every_system(prepared, tmp_path, name):
     """From its bare backbone it takes all but what mechanisms add, which is named; from the other one nothing."""

@@ -36,6 +36,7 @@ def test_padding_and_company_change_nothing(name, dtype):
     assert_company_changes_nothing(random_system(name, dtype))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_gradients_are_finite(name):
     system = random_system(name, torch.float32)
@@ -62,6 +63,7 @@ def test_all_that_trains_learns(name):
     assert_all_that_trains_learns(system, batch_of(system, *texts))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_row_of_padding_costs_nothing(name):
     system = random_system(name)
@@ -80,6 +82,7 @@ def test_the_future_is_not_seen(name):
     assert (one[:, 4:] - two[:, 4:]).abs().max() > 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_traces_declare_their_axes_and_do_not_change_the_scores(name):
     system = random_system(name)

@@ -18,6 +18,8 @@ MAKERS = (
     *(torch.arange, torch.zeros, torch.ones, torch.full, torch.empty, torch.eye, torch.tensor, torch.linspace),
     *(torch.rand, torch.randn, torch.randint, torch.randperm, torch.from_numpy),
 )
+
+pytestmark = pytest.mark.long
 # What a GPU is given to drop by is drawn where it lies; the CPU has a way of its own (see the module).
 CPU_ONLY = ("core_models.layers.dropout",)
 

@@ -14,6 +14,8 @@ from tests.core_models.decoding.test_documents import EVERY, translator_of
 from tests.core_models.laws import batch_of, random_system
 from tests.core_models.mechanisms.test_document_context import READERS, SOURCES
 
+pytestmark = pytest.mark.long
+
 BEAM = 5
 
 

@@ -9,10 +9,11 @@ from core_models.system_builder import build
 from core_models.system_catalogue import catalogue
 from core_models.text.batches import collate
 
+pytestmark = pytest.mark.long
+
 SOURCES = [[5, 9, 4, 3], [7, 8, 3]]
 
 
-@pytest.mark.long
 def test_a_product_of_whole_numbers_up_to_127_is_exact():
     torch.manual_seed(1)
     weight, x = torch.randint(-127, 128, (9, 16)).float(), torch.randint(-63, 64, (5, 16)).float()

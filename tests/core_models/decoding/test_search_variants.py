@@ -12,6 +12,8 @@ from core_models.text.vocabulary import BOS, EOS, PAD
 from tests.core_models.decoding.table_model import Table, next_log_probs, random_table
 from tests.core_models.laws import SYSTEMS, random_sentences, random_system
 
+pytestmark = pytest.mark.long
+
 LIMITS = torch.tensor([6, 3, 8])
 
 

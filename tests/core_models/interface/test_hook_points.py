@@ -27,6 +27,8 @@ from tests.core_models.laws import (
 )
 from tests.kinds import sampled
 
+pytestmark = pytest.mark.long
+
 
 def model(backbone: str, *mechanisms: dict) -> ModelConfig:
     return ModelConfig(backbone=backbone, preset="tiny", dropout=0, attention_dropout=0, mechanisms=mechanisms)

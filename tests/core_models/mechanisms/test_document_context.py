@@ -23,6 +23,8 @@ from tests.core_models.laws import (
     training_terms,
 )
 
+pytestmark = pytest.mark.long
+
 READERS = [name for name in [*catalogue(), *COMBINATIONS] if build(exact(name), WORDS).context.sentences]
 APART = [name for name in READERS if not name.startswith("concatenation")]
 SOURCES, TARGETS = random_sentences([5, 2, 3, 4], 1), random_sentences([2, 6, 0, 3], 2)

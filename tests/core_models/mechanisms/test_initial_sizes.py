@@ -38,6 +38,8 @@ from core_models.system_builder import build
 from core_models.system_catalogue import SYSTEMS
 from core_models.system_spec import describe
 
+pytestmark = pytest.mark.long
+
 SIZES = "d_model=64,ffn_dim=160,encoder_layers=2,decoder_layers=3,heads=4"
 RECURRENT = f"{SIZES},embedding=48"
 RELEASED = "initialisation=released"

@@ -19,6 +19,8 @@ from core_models.system_catalogue import catalogue
 from core_models.system_spec import describe
 from tests.core_models.laws import awkward_batch, backward, batch_of, random_sentences
 
+pytestmark = pytest.mark.long
+
 WORDS = 200
 LEAST_SHARE = 0.01  # of a sum, that what is added must make
 DEVIATIONS = (0.2, 3)  # of what replaces a stream, relative to what it replaced

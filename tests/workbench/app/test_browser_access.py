@@ -109,7 +109,7 @@ def test_a_page_elsewhere_on_this_machine_neither_frames_it_nor_opens_its_stream
 
 @pytest.mark.parametrize(
     ("script", "shown", "menus"),
-    [("app.py", "Build the demo", 6), ("workbench/app/script/router.py", "Nothing guards this server", 0)],
+    [("app.py", "Build the demo", 5), ("workbench/app/script/router.py", "Nothing guards this server", 0)],
 )
 def test_streamlit_run_opens_the_app_and_shows_nothing_of_the_script_alone(browser, tmp_path, script, shown, menus):
     with streamlit_serving(tmp_path, script=ROOT / script) as here:

@@ -32,6 +32,8 @@ from workbench.plotting.grammar import (
 from workbench.plotting.matplotlib_renderer import to_matplotlib
 from workbench.plotting.plotly_renderer import to_plotly
 
+pytestmark = pytest.mark.long
+
 SOURCE = ["the", "<b>", "the", "</s>", "$x$", "**", "我"]
 TARGET = ["die", "a & b", "die"]
 
@@ -218,7 +220,6 @@ def test_arrays_travel_typed_and_zoom_survives():
     assert made["layout"]["uirevision"] == "map"
 
 
-@pytest.mark.long
 def test_linked_panels_zoom_together_and_look_on_paper_as_they_would_alone():
     panels = [replace(heat_figure().panels[0], linked=linked) for linked in ("", "a", "b", "a", "b", "c")]
     for columns in (1, 2):
@@ -251,7 +252,6 @@ def test_paper_has_the_width_and_the_panel_height_it_asked_for():
         assert canvas.axes[0].get_position().height * canvas.get_size_inches()[1] == pytest.approx(0.8, abs=0.03)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("tokens", "panels", "columns"), [(8, 3, 3), (20, 3, 2), (30, 3, 1), (30, 2, 1), (12, 5, 3)])
 def test_panels_that_are_compared_move_below_each_other_on_paper_until_every_token_has_a_label(tokens, panels, columns):
     words = [f"word{number}" for number in range(tokens)]
@@ -262,7 +262,6 @@ def test_panels_that_are_compared_move_below_each_other_on_paper_until_every_tok
     assert len({round(one.get_position().x0, 3) for one in axes}) == columns
 
 
-@pytest.mark.long
 def test_a_title_wider_than_its_panel_is_broken():
     panel = replace(heat_figure().panels[0], title="a system with a long name − another one")
     figure = Figure("maps", "Maps", (panel,) * 4, width="page", columns=4)
