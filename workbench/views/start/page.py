@@ -13,12 +13,12 @@ heading(
 )
 if frame.known:
     sections.gallery(frame)
+    sections.own_text()
 else:
     empty_states.empty_state(
         f"There is no run below {frame.root} yet. Build the demo, or train a system of your own:",
         f"workbench train transformer --data DATA --out {shlex.quote(str(frame.root))}/NAME",
     )
-sections.own_text(frame)
 sections.own_runs(frame)
 sections.machine()
 sections.plugged_in()

@@ -74,7 +74,7 @@ def _findings(runs: Sequence[Run], test: str) -> None:
                 prepared_link.show("Evidence", finding.page, view, {}, f"finding-{finding.page}", ARROW)
 
 
-def own_text(frame: Frame) -> None:
+def own_text() -> None:
     """The way to translate a sentence of one's own."""
     st.subheader("Your own text")
     label = "Translate a sentence, see its search, force the beginning of its translation"
