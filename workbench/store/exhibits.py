@@ -1,9 +1,10 @@
-"""The exhibits: small trained runs that come with the package, so that a fresh installation has something to show.
+"""The exhibits: small trained runs, packed so that an installation without runs of its own has something to show.
 
     data/exhibits/{NAME.safetensors, runs.zip}    the weights in half precision, and everything else of the runs
     CACHE/exhibits-DIGEST/exhibits/{NAME/, data/} the same as ordinary runs, unpacked once
 
-The package's files are never changed. What pages store of these runs goes into the user's cache folder CACHE.
+The packed files, the package's or those in the folder WORKBENCH_EXHIBITS, are never changed. What pages store of these
+runs goes into the user's cache folder CACHE.
 `experiments.exhibits` makes the files. Knows files and names, not what a run is.
 """
 

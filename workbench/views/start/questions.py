@@ -65,11 +65,10 @@ def _past_future(runs: Sequence[Run], test: str) -> Iterator[Card]:
 
 def _context(runs: Sequence[Run], test: str) -> Iterator[Card]:
     readers = [run for run in runs if context_mechanisms(run)]
-    if readers and runs[0].translations(test).truth is not None:
-        phenomena = [record.get("phenomena", ()) for record in runs[0].translations(test).truth or ()]
-        sentence = most_different(
-            (runs[0], readers[0]), test, lambda row, words: PRONOUN in phenomena[row] and words <= _LONGEST
-        )
+    truth = runs[0].translations(test).truth or []
+    pronouns = {row for row, record in enumerate(truth) if PRONOUN in record.get("phenomena", ())}
+    if readers and pronouns:
+        sentence = most_different((runs[0], readers[0]), test, lambda row, _: row in pronouns)
         yield _card("Which earlier sentence does “it” need?", "context", "context-attention", readers[:1], test,
                     sentence)  # fmt: skip
 

@@ -17,6 +17,7 @@ from workbench.figures.request import Request
 from workbench.jobs import queue
 from workbench.views.future_cost.measure import agreement_table
 from workbench.views.start import cards, findings
+from workbench.views.start.questions import cards_of
 
 QUESTIONS = {
     "Which system is better, and where?": "scores",
@@ -46,6 +47,12 @@ def test_a_card_for_each_question_that_the_runs_answer_leads_to_its_page(with_de
 def test_a_run_that_routes_adds_its_question(with_demo, routed_run):
     shutil.copytree(routed_run.folder, with_demo / "demo" / "em-routing")
     assert "What does the routing agree on, iteration by iteration?" in _questions(open_page("start"))
+
+
+def test_a_card_on_a_pronoun_shows_a_sentence_with_one(context_runs):
+    (card,) = [card for card in cards_of(context_runs, "test") if card.page == "context"]
+    record = context_runs[0].translations("test").truth[card.sentence]
+    assert "it" in record["phenomena"]
 
 
 def test_of_many_runs_those_are_compared_that_are_chosen(with_demo, monkeypatch):
