@@ -18,7 +18,7 @@ from workbench.app import url_state as views
 from workbench.app.components import page_width, stepper
 from workbench.app.frame import Frame, escape_markdown, keep
 from workbench.app.url_state import ViewState
-from workbench.evaluation.sentence_rankings import RANKINGS, following
+from workbench.evaluation.sentence_rankings import RANKINGS, next_in_ranking
 from workbench.store.listing import Known, listing
 from workbench.store.runs import runs_folder
 
@@ -144,7 +144,7 @@ def _go_along(ranking: str, names: Sequence[str], test: str) -> None:
     by_name = {run.name: run for run in listing(runs_folder()).runs}
     runs = [by_name[name] for name in names if test in by_name[name].tests()]
     try:
-        stepper.set_number("sentence", following(ranking, runs, test, st.session_state["sentence"]))
+        stepper.set_number("sentence", next_in_ranking(ranking, runs, test, st.session_state["sentence"]))
     except (ValueError, OSError) as error:
         st.session_state[_NO_SENTENCE] = str(error)
 

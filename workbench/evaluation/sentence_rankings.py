@@ -75,7 +75,7 @@ RANKINGS = {
 }
 
 
-def following(name: str, runs: Sequence[Run], test: str, sentence: int) -> int:
+def next_in_ranking(name: str, runs: Sequence[Run], test: str, sentence: int) -> int:
     """The sentence after this one in a ranking; the first of the ranking if this one is not in it, or is the last.
 
     Raises RunError if the ranking needs references or a truth that the test set lacks, or holds no sentence.

@@ -69,7 +69,7 @@ def _rounded(run: Run, folder: Path) -> Run:
     shutil.copyfile(run.log, folder / run.log.name)
     shutil.copytree(run.folder / "vocabulary", folder / "vocabulary")
     write_tensors(folder / WEIGHTS, {name: tensor.half() for name, tensor in read_tensors(run.weights).items()})
-    os.utime(folder / WEIGHTS, (exhibits.WRITTEN, exhibits.WRITTEN))
+    os.utime(folder / WEIGHTS, (exhibits.WEIGHTS_TIME, exhibits.WEIGHTS_TIME))
     return open_run(f"{exhibits.NAME}/{folder.name}", folder.parents[1])
 
 

@@ -88,7 +88,7 @@ def _file_path(option: str, recipe: Recipe, root: Path, files: Mapping[str, obje
 def _find(name: str, root: Path, model: str | None) -> Run:
     """The run of a name below `root`, under this name, which may be the last part of its path as in commands."""
     folder, step = split_reference(name)
-    if (exhibits.located(folder, root) / CONFIG).is_file():
+    if (exhibits.run_folder(folder, root) / CONFIG).is_file():
         return open_run(name, root)
     names = _ending_alike([run.name for run in list_runs(root) if not run.problem], folder.as_posix())
     if not names:

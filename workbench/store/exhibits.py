@@ -25,18 +25,18 @@ from workbench.store.file_digests import digest_of
 
 NAME = "exhibits"  # the folder of the runs, and so the beginning of their names
 ARCHIVE = "runs.zip"
-SHOWN = "WORKBENCH_EXHIBITS"  # in the environment: another folder of such files, or "0" for no exhibits
-WRITTEN = 1_767_225_600  # seconds since 1970: the time of every weights file, which translations remember
+VARIABLE = "WORKBENCH_EXHIBITS"  # in the environment: another folder of such files, or "0" for no exhibits
+WEIGHTS_TIME = 1_767_225_600  # seconds since 1970: the time of every weights file, which translations remember
 
 
 def root() -> Path | None:
     """The folder below which exhibits/NAME are runs, unpacked at the first call; None if they are hidden or missing."""
-    chosen = os.environ.get(SHOWN)
+    chosen = os.environ.get(VARIABLE)
     archive = Path(chosen or data_folder() / NAME) / ARCHIVE
     return _unpacked(archive) if chosen != "0" and archive.is_file() else None
 
 
-def located(folder: Path, below: Path | None = None) -> Path:
+def run_folder(folder: Path, below: Path | None = None) -> Path:
     """The folder of a run: the given one (below a runs folder), or the exhibit of this name if there is no such folder.
 
     Any run may be called exhibits/NAME; the user's own come first.
@@ -79,4 +79,4 @@ def unpack(archive: Path, folder: Path) -> None:
     for weights in sorted(archive.parent.glob("*.safetensors")):
         place = folder / NAME / weights.stem / WEIGHTS
         shutil.copyfile(weights, place)
-        os.utime(place, (WRITTEN, WRITTEN))
+        os.utime(place, (WEIGHTS_TIME, WEIGHTS_TIME))

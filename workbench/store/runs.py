@@ -304,7 +304,7 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
     folder, step = split_reference(path)
     if root is not None and (folder.is_absolute() or ".." in folder.parts):
         raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
-    folder = exhibits.located(folder, None if root is None else Path(root))
+    folder = exhibits.run_folder(folder, None if root is None else Path(root))
     if not os.path.lexists(folder / CONFIG):
         raise RunError(f"{folder}: no run here: {CONFIG} is missing")
     run = examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)

@@ -5,7 +5,7 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from tests.workbench.views.app_pages import open_page, runs_of
-from workbench.evaluation.sentence_rankings import RANKINGS, following, most_different
+from workbench.evaluation.sentence_rankings import RANKINGS, most_different, next_in_ranking
 from workbench.store.runs import RunError
 
 
@@ -39,8 +39,8 @@ def test_orders_are_those_of_the_scores_and_lengths(runs):
 
 def test_a_click_goes_to_the_first_and_then_on_and_round(runs):
     order = RANKINGS["Longest"].order(runs, "test")
-    assert following("Longest", runs, "test", order[0]) == order[1]
-    assert following("Longest", runs, "test", order[-1]) == order[0]
+    assert next_in_ranking("Longest", runs, "test", order[0]) == order[1]
+    assert next_in_ranking("Longest", runs, "test", order[-1]) == order[0]
 
 
 def test_pronouns_are_those_of_the_truth(context_runs):
@@ -50,7 +50,7 @@ def test_pronouns_are_those_of_the_truth(context_runs):
     assert all("it" in translations.test_set.sources[row].lower().split() for row in rows)
     for row in range(len(translations)):
         later = [other for other in rows if other > row] if row in rows else []
-        assert following("With a pronoun", context_runs, "test", row) == [*later, rows[0]][0]
+        assert next_in_ranking("With a pronoun", context_runs, "test", row) == [*later, rows[0]][0]
 
 
 def test_only_allowed_sentences_are_the_most_different(runs):
@@ -62,14 +62,14 @@ def test_only_allowed_sentences_are_the_most_different(runs):
 
 def test_one_run_has_no_sentence_where_runs_differ(runs):
     with pytest.raises(RunError, match="Most different: no sentence of test is such a one"):
-        following("Most different", runs[:1], "test", 0)
+        next_in_ranking("Most different", runs[:1], "test", 0)
 
 
 def test_the_sidebar_follows_them_and_says_why_it_cannot(with_demo):
     runs = runs_of(with_demo, "transformer", "future-cost-1", "future-cost-2")
     at = open_page("sentences")
     at = at.button(key="go-Longest").click().run()
-    assert at.number_input(key="sentence").value == following("Longest", runs, "test", 0)
+    assert at.number_input(key="sentence").value == next_in_ranking("Longest", runs, "test", 0)
     at = at.multiselect(key="runs").set_value(["demo/transformer"]).run()
     before = at.number_input(key="sentence").value
     at = at.button(key="go-Most different").click().run()

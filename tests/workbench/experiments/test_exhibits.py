@@ -49,7 +49,7 @@ def packed(grid, tmp_path, monkeypatch):
     """The exhibits of the grid, with trees of the first three sentences, shown instead of the package's."""
     monkeypatch.setattr(making, "TREES", 3)
     archive = making.pack(*grid, tmp_path / "packed")
-    monkeypatch.setenv(exhibits.SHOWN, str(archive.parent))
+    monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return archive.parent
 
@@ -81,7 +81,7 @@ def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(g
 
 def test_what_the_first_page_shows_is_packed_and_found_again(grid, tmp_path, monkeypatch):
     archive = making.pack(*grid, tmp_path / "packed", print, findings.store)
-    monkeypatch.setenv(exhibits.SHOWN, str(archive.parent))
+    monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     runs = cards.in_order((run for run in listing(tmp_path / "empty").runs), "exhibits/plain")
     stored = sorted(path.name for run in runs for path in run.results.glob("scores/*"))
@@ -114,7 +114,7 @@ def test_a_run_of_the_same_name_comes_first_and_exhibits_can_be_hidden(grid, pac
     assert open_run("exhibits/plain", runs).folder == own
     recipe = Recipe(drawing="scores", runs=("exhibits/future", "grid/future"), test="first")
     assert [run.name for run in request_of(recipe, runs).runs] == ["exhibits/future", "grid/future"]
-    monkeypatch.setenv(exhibits.SHOWN, "0")
+    monkeypatch.setenv(exhibits.VARIABLE, "0")
     assert [known.name for known in listing(runs).known] == ["exhibits/plain", "grid/future"]
     with pytest.raises(RunError, match="no run here"):
         open_run("exhibits/future", runs)
@@ -134,5 +134,5 @@ def test_the_same_runs_give_the_same_weights_and_another_archive_another_folder(
     assert first == exhibits.root()
     with (again / exhibits.ARCHIVE).open("ab") as archive:
         archive.write(bytes(4))
-    monkeypatch.setenv(exhibits.SHOWN, str(again))
+    monkeypatch.setenv(exhibits.VARIABLE, str(again))
     assert exhibits.root() != first

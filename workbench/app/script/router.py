@@ -47,12 +47,13 @@ def plugged() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
 def former() -> list[st.Page]:  # type: ignore[valid-type]
     """The paths of former pages, in no menu."""
     return [
-        st.Page(lead_on, title=PAGES[now].title, url_path=name, visibility="hidden") for name, now in FORMER.items()
+        st.Page(forward_to_successor, title=PAGES[now].title, url_path=name, visibility="hidden")
+        for name, now in FORMER.items()
     ]
 
 
-def lead_on() -> None:
-    """Show the page that stands for a former one, at the query of the link."""
+def forward_to_successor() -> None:
+    """Open the page that a former one was joined with, at the query of the link."""
     query = {key: st.query_params.get_all(key) for key in st.query_params}
     st.switch_page(PAGES[FORMER[chosen.url_path]].file, query_params=query)
 
