@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.plotting.grammar import Axis, cut
+from analyses.attention import START, word_numbers
+from workbench.plotting.grammar import Axis, Side, cut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,15 +55,23 @@ def label_every(count: int) -> int:
     return max(1, -(-count // MOST_LABELS))
 
 
-def token_axis(tokens: Sequence[str], label: str = "", reversed: bool = False, first: int = 0) -> Axis:
+def token_axis(
+    tokens: Sequence[str], label: str = "", reversed: bool = False, first: int = 0, side: Side | None = None
+) -> Axis:
     """An axis of tokens at positions first, first + 1, …: repeated tokens have a position each.
 
-    A y axis that reads downwards from its first token is `reversed`.
+    A y axis that reads downwards from its first token is `reversed`. side: of a translation, whose words a reader of
+    the figure can select.
     """
     positions = tuple(float(first + index) for index in range(len(tokens)))
     texts = token_texts(tokens)
     bounds = (first - 0.5, first + len(tokens) - 0.5)
-    return Axis(label, "tokens", positions, texts, label_every(len(tokens)), bounds, reversed=reversed)
+    numbers = word_numbers(tokens) if are_pieces(tokens) else range(len(tokens))
+    words = tuple(number - (tokens[0] == START) for number in numbers)  # <s> is no word
+    return Axis(
+        label, "tokens", positions, texts, label_every(len(tokens)), bounds, reversed=reversed, side=side,
+        words=words if side else (),
+    )  # fmt: skip
 
 
 def category_axis(names: Sequence[str], label: str = "", reversed: bool = False) -> Axis:

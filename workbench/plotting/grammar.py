@@ -24,6 +24,7 @@ Marker = Literal[
 ]
 ColorRole = Literal["probability", "signed", "relative"]
 Align = Literal["centre", "right", "left", "above", "below"]
+Side = Literal["source", "target"]
 
 
 # Of a label on an axis; the whole text is in the hover text and in the table.
@@ -55,7 +56,8 @@ class SeriesStyle:
 class Axis:
     """One axis. `positions` have `texts`; `every` labels each nth of them (hover shows all).
 
-    `range` is (low, high) in data units, also on a log axis; `reversed` puts the low end at the top or the right.
+    `range` is (low, high) in data units, also on a log axis; `reversed` puts the low end at the top or the right. An
+    axis along a text has a `side`, and `words` has the number of the word at each position, counted from 0.
     """
 
     label: str = ""
@@ -67,6 +69,8 @@ class Axis:
     log: bool = False
     reversed: bool = False
     visible: bool = True
+    side: Side | None = None
+    words: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.positions) != len(self.texts):

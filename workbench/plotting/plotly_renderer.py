@@ -16,6 +16,7 @@ from workbench.plotting.axes import cut_to, plotly_lines, plotly_text
 from workbench.plotting.grammar import Axis, Figure, Heat
 from workbench.plotting.plotly_marks import Screen, traces
 from workbench.plotting.screen_layout import FONT, Layout
+from workbench.plotting.word_selection import word_axes
 
 _FAMILY = "Inter, Helvetica, Arial, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei'"
 _SLANTS = [
@@ -28,7 +29,8 @@ _SLANTS = [
 def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.DEFAULT_WIDTH) -> go.Figure:
     """The figure as a Plotly figure of fixed height; `dark` for a dark page.
 
-    It stretches with its page and is laid out for a page of `width` pixels: on a narrower page texts may touch.
+    It stretches with its page and is laid out for a page of `width` pixels: on a narrower page texts may touch. Its
+    `meta` has the axes along texts (`word_selection.word_axes`).
     """
     layout = screen_layout.lay_out(figure, width)
     figure, columns = layout.figure, layout.figure.columns
@@ -47,6 +49,7 @@ def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.DEF
     legend = figure.legend()
     screen = Screen(dark, layout.word_scale)
     named_series: set[str] = set()
+    along_texts: dict[str, dict] = {}
     for number, panel in enumerate(figure.panels):
         cell = {"row": number // columns + 1, "col": number % columns + 1}
         for mark in panel.marks:
@@ -58,6 +61,9 @@ def to_plotly(figure: Figure, dark: bool = False, width: int = screen_layout.DEF
                     named_series.add(mark.series)
                 drawn.add_trace(trace.update(showlegend=show), **cell)
         _set_axes(drawn, layout, number, dark)
+        subplot = drawn.get_subplot(**cell)
+        along_texts |= word_axes(panel, subplot.yaxis.anchor, subplot.xaxis.anchor)
+    drawn.update_layout(meta={"word_axes": along_texts})
     _link(drawn, figure)
     return drawn
 

@@ -23,13 +23,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.pharaoh import GoldLinks
-    from workbench.plotting.grammar import Figure
+    from workbench.plotting.grammar import Figure, Side
 
 # Trace array, labels of keys and queries, and description of each attention.
 PARTS = {
     "cross": ("decoder.cross_attention", ("source", "target"), "decoder's attention to the source"),
     "encoder": ("encoder.self_attention", ("source attended to", "source"), "encoder's self-attention"),
     "decoder": ("decoder.self_attention", ("target read so far", "target"), "decoder's self-attention"),
+}
+# Sides of keys and queries.
+SIDES: dict[str, tuple[Side, Side]] = {
+    "cross": ("source", "target"),
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
 }
 LAYER = "The layer, from 1; rollout follows attention through the layers"
 HEAD = "The head, from 1"
@@ -178,6 +184,7 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
         limit=options.limit,
         keys_down=part == "cross" and across == 1 and len(request.runs) > 1,
         differences=differences,
+        sides=SIDES[part],
     )
 
 

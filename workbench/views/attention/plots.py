@@ -13,7 +13,7 @@ import pandas as pd
 
 from workbench.plotting.axes import CONTINUES, token_axis, token_text
 from workbench.plotting.columns import require_columns
-from workbench.plotting.grammar import Axis, Figure, Heat, Mark, Panel, Points, SeriesStyle
+from workbench.plotting.grammar import Axis, Figure, Heat, Mark, Panel, Points, SeriesStyle, Side
 from workbench.plotting.scale_end import AUTO, scale_end
 
 _CELLS = ("panel", "query", "key", "query_token", "key_token", "weight")
@@ -40,13 +40,14 @@ def attention_maps(
     limit: float | Literal["auto"] = AUTO,
     keys_down: bool = False,
     differences: pd.DataFrame | None = None,
+    sides: tuple[Side | None, Side | None] = ("source", "target"),
 ) -> Figure:
     """Heat map of each `panel` of the table; `query` and `key` count from 0.
 
     links: cells to mark, of a `kind` in LINKS. labels: of keys and queries. columns: maps in a row (None: nearly square
     grid). keys_down: keys downwards, once for maps with the same keys, and queries across. differences: further maps of
-    signed weights, as `cells`. All maps share a color scale from 0 to `limit`, differences one from -`limit` (see
-    `scale_end`); the caption names both.
+    signed weights, as `cells`. sides: of keys and queries, for selecting words. All maps share a color scale from 0 to
+    `limit`, differences one from -`limit` (see `scale_end`); the caption names both.
     """
     require_columns(cells, _CELLS, "cells")
     heats = []
@@ -58,7 +59,8 @@ def attention_maps(
         heats += [_heat(rows, end, signed, keys_down) for _, rows in table.groupby("panel", sort=False)]
     columns = min(columns or math.ceil(math.sqrt(len(heats))), len(heats))
     small = len(heats) > 6 and not keys_down
-    panels = [_panel(heat, links, dict(zip(("key", "query"), labels, strict=True)), small) for heat in heats]
+    axes = {"key": (labels[0], sides[0]), "query": (labels[1], sides[1])}
+    panels = [_panel(heat, links, axes, small) for heat in heats]
     if any(text.startswith(CONTINUES) for panel in panels for text in (*panel.x.texts, *panel.y.texts)):
         caption += f" {CONTINUES} begins a piece that continues a word."
     if len(panels) == 1:
@@ -86,7 +88,7 @@ def _heat(rows: pd.DataFrame, end: float, signed: bool, keys_down: bool) -> Heat
     return Heat(rows, x, y, value="weight", limits=(0.0, end), label="attention")
 
 
-def _panel(heat: Heat, links: pd.DataFrame | None, labels: dict[str, str], small: bool) -> Panel:
+def _panel(heat: Heat, links: pd.DataFrame | None, axes: dict[str, tuple[str, Side | None]], small: bool) -> Panel:
     """Panel of one map with the links on its cells; every token has a label unless the map is small."""
     title = str(heat.table["panel"].iloc[0])
     marks: list[Mark] = [heat]
@@ -94,8 +96,9 @@ def _panel(heat: Heat, links: pd.DataFrame | None, labels: dict[str, str], small
         marked = None if links is None else links[(links["panel"] == title) & (links["kind"] == kind)]
         if marked is not None and len(marked):
             marks.append(Points(marked, heat.x, heat.y, series, style))
-    x = token_axis(_tokens(heat.table, heat.x), labels[heat.x])
-    y = token_axis(_tokens(heat.table, heat.y), labels[heat.y], reversed=True)
+    (x_label, x_side), (y_label, y_side) = axes[heat.x], axes[heat.y]
+    x = token_axis(_tokens(heat.table, heat.x), x_label, side=x_side)
+    y = token_axis(_tokens(heat.table, heat.y), y_label, reversed=True, side=y_side)
     if not small:
         x, y = replace(x, every=1), replace(y, every=1)
     height = (_SMALL_ROW_INCHES if small else _ROW_INCHES) * len(y.texts)

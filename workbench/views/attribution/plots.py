@@ -9,12 +9,13 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.axes import token_axis, token_text
 from workbench.plotting.columns import require_columns
-from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, rule
+from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Panel, SeriesStyle, Side, rule
 from workbench.plotting.scale_end import rounded_up
 
 _WORDS = ("system", "side", "place", "token", "nats")
 _CELLS = (*_WORDS, "row", "word")
 SIDES = {"source": "source", "prefix": "target prefix"}
+_AXIS_SIDES: dict[str, Side] = {"source": "source", "prefix": "target"}
 
 
 def attribution(
@@ -37,7 +38,7 @@ def attribution(
             panels.append(
                 Panel(
                     (rule(0.0, style=SeriesStyle(theme.BLACK, "solid", "none", width=0.5)), bars),
-                    token_axis(rows["token"].tolist()),
+                    token_axis(rows["token"].tolist(), side=_AXIS_SIDES[side]),
                     Axis("nats", range=(low - margin, high + margin)),
                     height=0.8,
                     title=f"{system}: {name}",
@@ -83,8 +84,8 @@ def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = ""
             panels.append(
                 Panel(
                     (heat,),
-                    token_axis(tokens),
-                    token_axis(words, "output word", reversed=True),
+                    token_axis(tokens, side=_AXIS_SIDES[side]),
+                    token_axis(words, "output word", reversed=True, side="target"),
                     height=max(1.2, 0.13 * len(words)),
                     title=f"{system}: {name}",
                 )

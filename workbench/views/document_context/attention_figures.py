@@ -88,6 +88,7 @@ def _attention(request: Request, options: ContextAttentionOptions) -> Figure:
         "sentences may be nothing.",
         name="context-attention",
         limit=options.limit,
+        sides=(None, "source" if side == "encoder" else "target"),
     )
 
 

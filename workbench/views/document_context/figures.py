@@ -209,4 +209,5 @@ def _read(request: Request, options: CapsulesReadOptions) -> Figure:
         f"layers and heads; columns sum to one; along {options.target_text}.",
         name="context-capsules-read",
         limit=options.limit,
+        sides=("source", None),
     )

@@ -27,7 +27,7 @@ def overlay(table: pd.DataFrame, title: str = "Future cost along a translation")
     """
     require_columns(table, _STEPS, "table")
     table = table.sort_values("step")
-    tokens = token_axis([str(token) for token in table["token"]], first=int(table["step"].iloc[0]))
+    tokens = token_axis([str(token) for token in table["token"]], first=int(table["step"].iloc[0]), side="target")
     estimated_steps = table.dropna(subset=["estimated", "log_prob"])
     ends = estimated_steps.assign(end=estimated_steps["step"])
     marks: list[Mark] = [

@@ -265,6 +265,7 @@ def _routing_along(request: Request, options: RoutingOptions) -> Figure:
         position,
         f"Layers of the {options.side}, iteration {iteration}: entropy of where the layers' votes go, at each "
         f"position.{marked}",
+        "source" if options.side == "encoder" else "target",
     )
 
 

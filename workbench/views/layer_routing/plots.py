@@ -13,7 +13,7 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis, label_every, token_axis, token_text
 from workbench.plotting.columns import require_columns
-from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, Side, rule
 
 _CELLS = ("system", "iteration", "layer", "place", "capsule", "value")
 _CURVES = ("series", "iteration", "entropy", "diversity", "effective")
@@ -129,8 +129,13 @@ def iteration_axis(iterations: pd.Series) -> Axis:
     return Axis("iteration", positions=tuple(map(float, steps)), texts=tuple(map(str, steps)))
 
 
-def routing_along(table: pd.DataFrame, iteration: int, at: int | None = None, caption: str = "") -> Figure:
-    """Entropy (nats) of the assignments at each token, one panel for each system; `at`: chosen position."""
+def routing_along(
+    table: pd.DataFrame, iteration: int, at: int | None = None, caption: str = "", side: Side = "source"
+) -> Figure:
+    """Entropy (nats) of the assignments at each token, one panel for each system.
+
+    at: chosen position. side: of the tokens.
+    """
     require_columns(table, _ALONG, "table")
     panels, descriptions = [], []
     style = SeriesStyle(theme.PAST, "solid", "square")
@@ -142,7 +147,7 @@ def routing_along(table: pd.DataFrame, iteration: int, at: int | None = None, ca
             marks.append(rule(float(at or 0), horizontal=False))
             large = replace(style, dash="none", size=_MARKED)
             marks.append(Points(marked, "position", "entropy", system, large, ("token", "effective"), False))
-        tokens = token_axis([str(token) for token in rows["token"]])
+        tokens = token_axis([str(token) for token in rows["token"]], side=side)
         panels.append(Panel(tuple(marks), tokens, Axis("entropy (nats)"), 0.9, system))
         least, most = rows.loc[rows["entropy"].idxmin()], rows.loc[rows["entropy"].idxmax()]
         ends = [

@@ -53,7 +53,8 @@ def past_future_maps(
     for system in systems:
         rows = cells[cells["system"] == system]
         sources, targets = _tokens(rows, "word"), _tokens(rows, "step")
-        x, y = token_axis(targets, "target"), token_axis(sources, "source", reversed=True)
+        x = token_axis(targets, "target", side="target")
+        y = token_axis(sources, "source", reversed=True, side="source")
         x = replace(x, every=max(x.every, math.ceil(len(targets) * across / _LABELS_ACROSS)))
         for group in groups:
             marks: list[Mark] = [_heat(rows[rows["group"] == group], "step", "word", group == SIGNED)]
@@ -140,9 +141,9 @@ def _strips(cells: pd.DataFrame) -> list[Panel]:
         rows = system_cells.assign(
             place=system_cells["group"].map({name: position for position, name in enumerate(names)})
         )
-        axes = token_axis(_tokens(system_cells, "word"), "source"), category_axis(names, reversed=True)
+        x, y = token_axis(_tokens(system_cells, "word"), "source", side="source"), category_axis(names, reversed=True)
         heat = _heat(rows, "word", "place")
-        panels.append(Panel((heat,), *axes, _STRIP_INCHES * len(names), system if len(systems) > 1 else ""))
+        panels.append(Panel((heat,), x, y, _STRIP_INCHES * len(names), system if len(systems) > 1 else ""))
     return panels
 
 
@@ -153,7 +154,7 @@ def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
     steps = sorted(set(system_cells["step"]))
     pairs = {step: 3 * number for number, step in enumerate(steps)}
     system_cells = system_cells.assign(place=system_cells["step"].map(pairs) + (system_cells["group"] == "FUTURE"))
-    y = token_axis(_tokens(system_cells, "word"), "source", reversed=True)
+    y = token_axis(_tokens(system_cells, "word"), "source", reversed=True, side="source")
     marks: list[Mark] = [_heat(system_cells, "place", "word")]
     if links is not None:
         shown_links = links[links["step"].isin(steps)]
@@ -197,7 +198,7 @@ def past_future_lives(
     require_columns(written, ("word", "step"), "written")
     require_columns(flips, ("word", "flip"), "flips")
     tokens = _tokens(lives, "step")
-    x = token_axis(tokens, "target")
+    x = token_axis(tokens, "target", side="target")
     words = lives.drop_duplicates("word")
     columns = 2 if len(words) > 1 else 1
     x = replace(x, every=max(x.every, math.ceil(len(tokens) * columns / _LABELS_ACROSS)))

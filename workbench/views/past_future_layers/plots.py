@@ -44,7 +44,7 @@ def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
     axes = {}
     for system in systems:
         tokens = table[table["system"] == system].drop_duplicates("step").sort_values("step")["token"]
-        axis = token_axis([str(token) for token in tokens], "target")
+        axis = token_axis([str(token) for token in tokens], "target", side="target")
         every = max(axis.every, -(-len(tokens) * len(systems) // _LABELS_ACROSS))
         axes[system] = replace(axis, every=every)
     for measure in dict.fromkeys(table["measure"]):
@@ -133,9 +133,8 @@ def coverage_maps(
                 if (system_links["kind"] == kind).any()
             ]
         height = min(_HIGHEST, max(_LOWEST, _ROW_INCHES * len(down)))
-        panels.append(
-            Panel(tuple(marks), token_axis(across, "target"), token_axis(down, "source", reversed=True), height, system)
-        )
+        x, y = token_axis(across, "target", side="target"), token_axis(down, "source", reversed=True, side="source")
+        panels.append(Panel(tuple(marks), x, y, height, system))
     summary = said_of_each(
         cells, lambda system, system_cells: _coverage_summary(system, system_cells, system in neural)
     )

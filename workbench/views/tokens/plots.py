@@ -42,7 +42,7 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
                 for name in names
             ]
             title = ", ".join(names) if len(groups) > 1 and number == 0 else ""
-            panels.append(Panel(tuple(marks), token_axis(list(tokens), first=1), y, 0.75, title))
+            panels.append(Panel(tuple(marks), token_axis(list(tokens), first=1, side="target"), y, 0.75, title))
     return Figure(
         "token-probabilities",
         "Probability, entropy and rank of every word",
@@ -90,7 +90,7 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
             rows, "layer", "step", text="label", ground="probability", offset_points=0.0, font_points=6.0
         )
         x = category_axis([str(name) for name in layers["name"]], "layer")
-        y = token_axis([str(token) for token in words["token"]], "word", reversed=True, first=1)
+        y = token_axis([str(token) for token in words["token"]], "word", reversed=True, first=1, side="target")
         height = max(0.7, _ROW_INCHES * len(words))
         panels.append(Panel((heat, cell_labels), x, y, height, system if len(systems) > 1 else ""))
     return Figure(
