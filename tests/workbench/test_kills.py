@@ -30,6 +30,7 @@ from core_models.system_spec import describe
 from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import SOURCES, TARGETS
 from tests.core_models.conftest import lay_out_run
+from tests.kinds import sampled
 from tests.workbench.killing import Ended, Server, server
 from workbench.experiments.train import finished
 from workbench.store.rating_studies import marks, open_study
@@ -312,7 +313,7 @@ def chosen(operations: tuple[str, ...], kills: str = KILLS) -> list[int]:
     return sorted({count // 2 + 1, *last_ones} & set(range(1, count + 1)))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, every=3))
 def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, tmp_path, name):
     case = CASES[name]
     if case.needs:
@@ -348,7 +349,7 @@ def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, 
 
 
 # Without room, adequacy is measured all the same, and again the next time.
-@pytest.mark.parametrize("name", [name for name in CASES if name != "adequacy"])
+@pytest.mark.parametrize("name", sampled([name for name in CASES if name != "adequacy"], every=3))
 def test_a_command_that_finds_no_room_says_so_and_leaves_the_old_result(world, warm, tmp_path, name):
     """No file may be larger than so many bytes, as with a quota: the kernel itself refuses the write."""
     case = CASES[name]

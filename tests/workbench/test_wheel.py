@@ -113,6 +113,7 @@ def test_the_installed_command_writes_the_controlled_corpus_from_another_folder(
     assert len((tmp_path / "corpus" / "train.en").read_text(encoding="utf-8").splitlines()) >= 190
 
 
+@pytest.mark.exhaustive
 def test_the_installed_demo_runs_from_another_folder(installed, tmp_path):
     found = _python(installed, tmp_path, "-c", TINY_DEMO, str(installed))
     assert found.returncode == 0, found.stderr

@@ -10,6 +10,7 @@ from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.text.parallel import TextError
 from core_models.translator import Translator, TranslatorError
+from tests.kinds import sampled
 
 pytestmark = pytest.mark.long
 
@@ -45,7 +46,7 @@ def said(translations):
     return [(one.tokens, round(one.log_prob, 6)) for one in translations]
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", sampled(READERS, every=2))
 def test_sentences_of_a_document_read_those_before(prepared, document, name):
     """The first sentences of documents are as they are alone, others are not; each is what its own context gives."""
     translator, (sources, documents) = translator_of(prepared, name), document
@@ -56,7 +57,7 @@ def test_sentences_of_a_document_read_those_before(prepared, document, name):
     assert sum(said([together[row]]) != said([alone[row]]) for row in range(len(sources))) > len(first)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", sampled(READERS, every=2))
 def test_one_after_the_other_is_as_together(prepared, document, name):
     """Each sentence by itself, with those before it and their translations, has the scores it has in its document."""
     translator, (sources, documents) = translator_of(prepared, name), document
@@ -74,7 +75,7 @@ def test_one_after_the_other_is_as_together(prepared, document, name):
             assert said(searched) == said(translator.translate(sources[: row + 1], documents[: row + 1])[-1:])
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", sampled(EVERY, every=2))
 def test_documents_in_another_order_change_no_sentence(prepared, document, name):
     translator, (sources, documents) = translator_of(prepared, name), document
     wanted = dict(
@@ -88,7 +89,7 @@ def test_documents_in_another_order_change_no_sentence(prepared, document, name)
         assert one == wanted[documents[row], sources[row]]
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", sampled(READERS, every=2))
 def test_batches_handed_over_one_by_one_give_the_same_bits(prepared, document, name):
     translator, (sources, documents) = translator_of(prepared, name), document
     whole = translator.translate(sources, documents, batch_tokens=200)
@@ -107,7 +108,7 @@ def test_batches_handed_over_one_by_one_give_the_same_bits(prepared, document, n
             assert (one.ids, one.token_log_probs) == (whole[row].ids, whole[row].token_log_probs)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", sampled(READERS, every=2))
 def test_forcing_reads_what_the_search_read(prepared, document, name):
     """Its own translations, forced for a trace, have the scores that the search said, round after round."""
     translator, (sources, documents) = translator_of(prepared, name), document
@@ -185,7 +186,7 @@ def test_concatenation_shows_what_it_read(prepared, document):
         assert one.trace["decoder.cross_attention"].values.shape[-1] == len(one.source_tokens)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", sampled(EVERY, every=2))
 def test_samples_read_what_the_search_reads(prepared, document, name):
     """Of the most probable word alone a draw is the greedy search's translation, document by document."""
     translator, (sources, documents) = translator_of(prepared, name), document
@@ -199,7 +200,7 @@ def test_samples_read_what_the_search_reads(prepared, document, name):
         assert said([one for (one,) in translator.sample(sources, top=1, contexts=contexts)]) == said(wanted)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", sampled(EVERY, every=2))
 def test_the_exact_search_reads_the_document(prepared, document, name):
     """What it finds has the score it has in its document; without the document it has another."""
     translator, (sources, documents) = translator_of(prepared, name), document

@@ -18,6 +18,7 @@ from core_models.system_builder import build
 from core_models.system_catalogue import catalogue
 from core_models.system_spec import describe
 from tests.core_models.laws import awkward_batch, backward, batch_of, random_sentences
+from tests.kinds import sampled
 
 pytestmark = pytest.mark.long
 
@@ -141,7 +142,7 @@ def test_every_system_is_heard_at_preset_demo(name, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", AT_BASE)
+@pytest.mark.parametrize("name", sampled(AT_BASE))
 def test_every_mechanism_is_heard_at_preset_base(name, monkeypatch):
     assert_heard(name, "base", monkeypatch)
 

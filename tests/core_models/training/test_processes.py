@@ -49,6 +49,7 @@ def assert_same_losses(one: Path, two: Path, updates: int, tolerance: float, ter
             assert theirs[name] == pytest.approx(mine[name], rel=tolerance, abs=0)
 
 
+@pytest.mark.exhaustive
 def test_two_nodes_end_with_the_weights_of_one_process(new_run, prepared, tmp_path):
     """Each node has a launcher of its own, which finds the other by its address, and is told of no device.
 

@@ -19,6 +19,8 @@ from tests.workbench.app.browsing import comes_to, follow, query, ready
 from workbench.store import rating_studies
 from workbench.store.runs import list_runs, open_run
 
+CASE = pytest.mark.exhaustive  # another one like those that run without it
+
 
 class Place(NamedTuple):
     """Where the app answers, what its server prints, and runs that it shows, with a test set they translated."""
@@ -257,8 +259,8 @@ def _sentence_to_rate(page) -> int:
     ("path", "heading", "back", "forward", "shown"),
     [
         ("attention?runs=demo/transformer&runs=demo/future-cost-1", "Attention", "Previous", "Next", _chosen_sentence),
-        ("documents?runs=demo/transformer", "Documents", "Previous", "Next", _chosen_sentence),
-        ("rating?rater=ann", "Human rating", "Back", "Forward", _sentence_to_rate),
+        pytest.param("documents?runs=demo/transformer", "Documents", "Previous", "Next", _chosen_sentence, marks=CASE),
+        pytest.param("rating?rater=ann", "Human rating", "Back", "Forward", _sentence_to_rate, marks=CASE),
     ],
     ids=["Attention", "Documents", "Human rating"],
 )
@@ -358,7 +360,7 @@ def test_defaults_with_a_run_in_training_and_a_legend_as_the_lines_are_drawn(add
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=CASE)])
 def test_captions_are_large_and_dark_enough_to_be_read(browser, address, scheme):
     """14 pixels and a contrast of 4.5, which WCAG asks of text."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000}, color_scheme=scheme)

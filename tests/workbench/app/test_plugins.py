@@ -147,6 +147,7 @@ said["page"] = {"exceptions": [error.message for error in at.exception], "title"
 """
 
 
+@pytest.mark.exhaustive
 def test_a_mechanism_of_another_package_is_built_and_trained(used):
     assert "transformer-scaled" in used["catalogue"]
     assert used["moved"] > 0

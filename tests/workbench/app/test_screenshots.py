@@ -12,6 +12,7 @@ from tests.workbench.app.browsing import BROWSER
 pytestmark = pytest.mark.skipif(BROWSER is None and os.environ.get("CI") != "true", reason="no browser is installed")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_pages_of_the_demo_become_pictures(demo_runs, tmp_path):
     missing = screenshots.take(demo_runs, tmp_path)

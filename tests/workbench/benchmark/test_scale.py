@@ -97,6 +97,7 @@ def test_our_bootstrap_and_sacrebleus_own_say_the_same():
     assert abs(swapped[0] - swapped[1]) < 3 * (0.25 / 500) ** 0.5 * 2**0.5
 
 
+@pytest.mark.exhaustive
 @linux
 def test_the_app_is_measured_in_a_browser(monkeypatch):
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):

@@ -61,6 +61,7 @@ def _same(one: dict[str, bytes], other: dict[str, bytes]) -> None:
     assert [name for name in one if one[name] != other[name]] == []
 
 
+@pytest.mark.exhaustive
 def test_the_same_seed_gives_the_same_bytes_killed_or_not(small, tmp_path):
     said = []
     demo.build(tmp_path / "one", say=said.append, processes=1, file=small)

@@ -132,6 +132,7 @@ def test_workers_share_the_processors_and_each_sees_only_its_own_gpu(monkeypatch
         worker_environment("gpu:0")
 
 
+@pytest.mark.exhaustive
 def test_jobs_run_cells_and_one_that_is_cut_off_is_queued_again_and_goes_on(file, tmp_path, monkeypatch):
     """submitit's own local executor: controller, pickle, signal and requeue are those of a cluster."""
     pytest.importorskip("submitit")

@@ -56,6 +56,7 @@ def test_answers_are_kept_for_the_same_question_only(run, read):
     assert json.loads(path.read_bytes())["of"]["present"] == "out"
 
 
+@pytest.mark.exhaustive
 def test_the_figure_shows_probes_beside_systems_and_rules(run):
     figure = draw("past-future-truth", Request((run,), "test", options={"sentences": 4, "probe": 100}))
     assert "probe: states of gdr-bow-bca" in set(figure.table.series)
