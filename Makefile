@@ -26,6 +26,7 @@ demo: $(VENV)/.app
 	$(BIN)/workbench demo
 exhibits: $(VENV)/.app  # trains them again, for hours
 	$(BIN)/workbench experiment run data/experiments/exhibits.yaml
+	$(BIN)/workbench experiment run data/experiments/exhibits-documents.yaml
 	$(BIN)/workbench experiment exhibits --out data/exhibits
 check: lint  # under a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --fast -m "not exhaustive and not timing and not long"

@@ -143,17 +143,17 @@ def experiment_exhibits(
     out: Annotated[Path, typer.Option(help="Folder to write the weights and runs.zip to")],
     root: RunsRoot = Path("runs"),
     file: Annotated[
-        Path | None, typer.Option(help="Experiment file; by default that of the package's exhibits")
+        list[Path] | None, typer.Option(help="Experiment file, repeatable; by default those of the package's exhibits")
     ] = None,
 ) -> None:
-    """Round the weights of a finished grid to half precision and pack its runs for a fresh installation to show.
+    """Round the weights of finished grids to half precision and pack their runs for a fresh installation to show.
 
     The cards and findings of the page Start are stored with them.
     """
-    from workbench.experiments.exhibits import grid_file, pack
+    from workbench.experiments.exhibits import grid_files, pack
     from workbench.views.start.findings import store
 
-    say(pack(file or grid_file(), root, out, say, store))
+    say(pack(file or grid_files(), root, out, say, store))
 
 
 @experiment_app.command("systems")

@@ -1,4 +1,4 @@
-"""Make the exhibits (see `store.exhibits`) from the runs of their grid.
+"""Make the exhibits (see `store.exhibits`) from the runs of their grids.
 
 Weights are rounded to half precision first, and translations, beam trees, traces and stored results come from the
 rounded ones. The same runs give the same files, up to the times of translating.
@@ -28,39 +28,51 @@ TREES = 100  # sentences whose beam tree is kept
 _TIME = (2026, 1, 1, 0, 0, 0)  # of every entry of the archive
 
 
-def grid_file() -> Path:
-    """The experiment file of the exhibits."""
-    return data_folder() / "experiments" / "exhibits.yaml"
+def grid_files() -> list[Path]:
+    """The experiment files of the exhibits: single sentences, and documents."""
+    return [data_folder() / "experiments" / name for name in ("exhibits.yaml", "exhibits-documents.yaml")]
 
 
 def pack(
-    file: Path, runs: Path, out: Path, say: Say = print, store: Callable[[Sequence[Run], str], None] | None = None
+    files: Sequence[Path],
+    runs: Path,
+    out: Path,
+    say: Say = print,
+    store: Callable[[Sequence[Run], str], None] | None = None,
 ) -> Path:
-    """Make the exhibits from the finished runs of a grid below `runs`; returns the archive in the folder `out`.
+    """Make the exhibits from the finished runs of grids below `runs`; returns the archive in the folder `out`.
 
-    store: called with the rounded runs and the inspected test set, to store what pages show of them beside them. Raises
-    RunError for unfinished runs.
+    store: called with the rounded runs of each grid and its inspected test set, to store what pages show of them beside
+    them. Raises RunError for unfinished runs, and for a grid with another name than exhibits or exhibits-….
     """
-    experiment = read_experiment(file)
-    grid = cells(experiment, runs)
-    if unfinished := [cell for cell in grid if cell.state != "done"]:
-        raise RunError(f"{unfinished[0].folder} is {unfinished[0].state}; finish it: workbench experiment run {file}")
+    experiments = [read_experiment(file) for file in files]
+    for file, experiment in zip(files, experiments, strict=True):
+        if not exhibits.is_exhibit(experiment.name):
+            raise RunError(
+                f"{file}: its runs would be {experiment.name}/NAME; name the grid {exhibits.NAME} or {exhibits.NAME}-…"
+            )
+        for cell in cells(experiment, runs):
+            if cell.state != "done":
+                raise RunError(f"{cell.folder} is {cell.state}; finish it: workbench experiment run {file}")
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as staged:
         stage = Path(staged)
-        shutil.copytree(grid[0].folder.parent / "data", stage / exhibits.NAME / "data")
-        rounded = [_rounded(Run(cell.folder, cell.name), stage / exhibits.NAME / cell.name) for cell in grid]
-        for run in rounded:
-            say(run.name)
-            _translate(run, experiment.data.test_names, experiment.inspect or "")
-        if store is not None:
-            store(rounded, experiment.inspect or experiment.data.test_names[0])
-        for run in rounded:
-            shutil.copyfile(run.weights, out / f"{run.folder.name}.safetensors")
+        for experiment in experiments:
+            folder = stage / experiment.name
+            grid = cells(experiment, runs)
+            shutil.copytree(grid[0].folder.parent / "data", folder / "data")
+            rounded = [_rounded(Run(cell.folder, cell.name), folder / cell.name, stage) for cell in grid]
+            for run in rounded:
+                say(run.name)
+                _translate(run, experiment.data.test_names, experiment.inspect or "")
+            if store is not None:
+                store(rounded, experiment.inspect or experiment.data.test_names[0])
+            for run in rounded:
+                shutil.copyfile(run.weights, out / exhibits.weights_file(run.name))
         return _zip(stage, out / exhibits.ARCHIVE)
 
 
-def _rounded(run: Run, folder: Path) -> Run:
+def _rounded(run: Run, folder: Path, stage: Path) -> Run:
     """A copy of a run with weights in half precision, without checkpoints and the state of its training."""
     from core_models.checkpoint import read_tensors, write_tensors
 
@@ -70,7 +82,7 @@ def _rounded(run: Run, folder: Path) -> Run:
     shutil.copytree(run.folder / "vocabulary", folder / "vocabulary")
     write_tensors(folder / WEIGHTS, {name: tensor.half() for name, tensor in read_tensors(run.weights).items()})
     os.utime(folder / WEIGHTS, (exhibits.WEIGHTS_TIME, exhibits.WEIGHTS_TIME))
-    return open_run(f"{exhibits.NAME}/{folder.name}", folder.parents[1])
+    return open_run(folder.relative_to(stage).as_posix(), stage)
 
 
 def _translate(run: Run, tests: Sequence[str], inspect: str) -> None:

@@ -1,7 +1,9 @@
 """The exhibits: small trained runs, packed so that an installation without runs of its own has something to show.
 
-    data/exhibits/{NAME.safetensors, runs.zip}    the weights in half precision, and everything else of the runs
-    CACHE/exhibits-DIGEST/exhibits/{NAME/, data/} the same as ordinary runs, unpacked once
+    data/exhibits/{exhibits.NAME.safetensors, runs.zip}  the weights in half precision, and everything else of the runs
+    CACHE/exhibits-DIGEST/exhibits/{NAME/, data/}        the same as ordinary runs, unpacked once
+
+Other grids than `exhibits` have folders of their own beside it, such as exhibits-documents/.
 
 The packed files, the package's or those in the folder WORKBENCH_EXHIBITS, are never changed. What pages store of these
 runs goes into the user's cache folder CACHE.
@@ -29,8 +31,19 @@ VARIABLE = "WORKBENCH_EXHIBITS"  # in the environment: another folder of such fi
 WEIGHTS_TIME = 1_767_225_600  # seconds since 1970: the time of every weights file, which translations remember
 
 
+def is_exhibit(name: str) -> bool:
+    """Whether a run, or the folder of a grid, of this name may be an exhibit."""
+    folder = name.partition("/")[0]
+    return folder == NAME or folder.startswith(f"{NAME}-")
+
+
+def weights_file(run: str) -> str:
+    """The name of the file with the weights of an exhibit."""
+    return f"{run.replace('/', '.')}.safetensors"
+
+
 def root() -> Path | None:
-    """The folder below which exhibits/NAME are runs, unpacked at the first call; None if they are hidden or missing."""
+    """The folder below which the exhibits are runs, unpacked at the first call; None if they are hidden or missing."""
     chosen = os.environ.get(VARIABLE)
     archive = Path(chosen or data_folder() / NAME) / ARCHIVE
     return _unpacked(archive) if chosen != "0" and archive.is_file() else None
@@ -39,10 +52,10 @@ def root() -> Path | None:
 def run_folder(folder: Path, below: Path | None = None) -> Path:
     """The folder of a run: the given one (below a runs folder), or the exhibit of this name if there is no such folder.
 
-    Any run may be called exhibits/NAME; the user's own come first.
+    Any run may have the name of an exhibit; the user's own come first.
     """
     place = folder if below is None else below / folder
-    if folder.is_absolute() or ".." in folder.parts or folder.parts[:1] != (NAME,) or place.exists():
+    if folder.is_absolute() or ".." in folder.parts or not is_exhibit(folder.as_posix()) or place.exists():
         return place
     shown = root()
     return place if shown is None else shown / folder
@@ -73,10 +86,10 @@ def _unpacked(archive: Path) -> Path:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Write the runs of an archive, with the weights beside it, to FOLDER/exhibits."""
+    """Write the runs of an archive, with the weights beside it, below a folder."""
     with zipfile.ZipFile(archive) as packed:
         packed.extractall(folder)
     for weights in sorted(archive.parent.glob("*.safetensors")):
-        place = folder / NAME / weights.stem / WEIGHTS
+        place = folder.joinpath(*weights.stem.split(".", 1), WEIGHTS)
         shutil.copyfile(weights, place)
         os.utime(place, (WEIGHTS_TIME, WEIGHTS_TIME))

@@ -18,7 +18,7 @@ from workbench.store.runs import RunError, open_run
 from workbench.views.start import cards, findings
 
 GRID = {
-    "name": "grid",
+    "name": "exhibits",
     "data": {
         "pieces": 50,
         "train": ["train.en", "train.de"],
@@ -45,10 +45,20 @@ def grid(tmp_path, prepared):
 
 
 @pytest.fixture
+def second_grid(grid, tmp_path):
+    """Another finished grid beside it, exhibits-more, of one system."""
+    file = tmp_path / "more.yaml"
+    more = {**GRID, "name": "exhibits-more", "systems": {"plain": "transformer:preset=tiny,ffn_dim=48"}}
+    file.write_text(yaml.safe_dump(more, sort_keys=False), encoding="utf-8")
+    run_experiment(read_experiment(file), tmp_path / "runs", tmp_path, print, device="cpu")
+    return file
+
+
+@pytest.fixture
 def packed(grid, tmp_path, monkeypatch):
     """The exhibits of the grid, with trees of the first three sentences, shown instead of the package's."""
     monkeypatch.setattr(making, "TREES", 3)
-    archive = making.pack(*grid, tmp_path / "packed")
+    archive = making.pack([grid[0]], grid[1], tmp_path / "packed")
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return archive.parent
@@ -60,7 +70,7 @@ def _content(folder):
 
 def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(grid, packed, tmp_path):
     before, empty = _content(packed), tmp_path / "empty"
-    assert sorted(before) == ["future.safetensors", "plain.safetensors", "runs.zip"]
+    assert sorted(before) == ["exhibits.future.safetensors", "exhibits.plain.safetensors", "runs.zip"]
     assert [known.name for known in listing(empty).known] == ["exhibits/future", "exhibits/plain"]
     for known in listing(empty).known:
         run = open_run(known.name, empty)
@@ -71,7 +81,7 @@ def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(g
         translations = run.translations("first")
         found = translator.translate(translations.test_set.sources)
         assert [translation.text for translation in found] == translations.hypotheses
-        whole = open_run(grid[1] / "grid" / run.folder.name)
+        whole = open_run(grid[1] / "exhibits" / run.folder.name)
         tensors = read_tensors(whole.weights)
         assert all(torch.equal(tensor, tensors[name].half()) for name, tensor in read_tensors(run.weights).items())
     score_table([open_run("exhibits/plain", empty)], "first")
@@ -79,8 +89,25 @@ def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(g
     assert not empty.exists()
 
 
+def test_runs_of_a_second_grid_stand_in_a_folder_of_their_own(grid, second_grid, tmp_path, monkeypatch):
+    archive = making.pack([grid[0], second_grid], grid[1], tmp_path / "packed")
+    monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    empty = tmp_path / "empty"
+    assert [known.name for known in listing(empty).known] == [
+        "exhibits/future",
+        "exhibits/plain",
+        "exhibits-more/plain",
+    ]
+    plain, more = (open_run(name, empty) for name in ("exhibits/plain", "exhibits-more/plain"))
+    assert plain.config.model.ffn_dim != more.config.model.ffn_dim == 48
+    run = core_models.load(more.folder)
+    translations = more.translations("first")
+    assert [line.text for line in run.translate(translations.test_set.sources)] == translations.hypotheses
+
+
 def test_what_the_first_page_shows_is_packed_and_found_again(grid, tmp_path, monkeypatch):
-    archive = making.pack(*grid, tmp_path / "packed", print, findings.store)
+    archive = making.pack([grid[0]], grid[1], tmp_path / "packed", print, findings.store)
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     runs = cards.in_order((run for run in listing(tmp_path / "empty").runs), "exhibits/plain")
@@ -108,28 +135,35 @@ def test_trees_are_those_of_the_first_sentences_and_of_the_rounded_weights(packe
 def test_a_run_of_the_same_name_comes_first_and_exhibits_can_be_hidden(grid, packed, monkeypatch):
     _, runs = grid
     own = runs / "exhibits" / "plain"
-    own.parent.mkdir()
-    (runs / "grid" / "plain").rename(own)
-    assert [known.name for known in listing(runs).known] == ["exhibits/plain", "grid/future", "exhibits/future"]
+    (runs / "mine").mkdir()
+    (runs / "exhibits" / "future").rename(runs / "mine" / "future")
+    assert [known.name for known in listing(runs).known] == ["exhibits/plain", "mine/future", "exhibits/future"]
     assert open_run("exhibits/plain", runs).folder == own
-    recipe = Recipe(drawing="scores", runs=("exhibits/future", "grid/future"), test="first")
-    assert [run.name for run in request_of(recipe, runs).runs] == ["exhibits/future", "grid/future"]
+    recipe = Recipe(drawing="scores", runs=("exhibits/future", "mine/future"), test="first")
+    assert [run.name for run in request_of(recipe, runs).runs] == ["exhibits/future", "mine/future"]
     monkeypatch.setenv(exhibits.VARIABLE, "0")
-    assert [known.name for known in listing(runs).known] == ["exhibits/plain", "grid/future"]
+    assert [known.name for known in listing(runs).known] == ["exhibits/plain", "mine/future"]
     with pytest.raises(RunError, match="no run here"):
         open_run("exhibits/future", runs)
 
 
 def test_unfinished_runs_are_not_packed(tmp_path, grid):
     file, runs = grid
-    with pytest.raises(RunError, match=r"grid/plain is missing; finish it: workbench experiment run"):
-        making.pack(file, runs / "elsewhere", tmp_path / "packed")
+    with pytest.raises(RunError, match=r"exhibits/plain is missing; finish it: workbench experiment run"):
+        making.pack([file], runs / "elsewhere", tmp_path / "packed")
+
+
+def test_a_grid_of_another_name_is_refused_since_its_runs_would_not_be_found(tmp_path, grid):
+    file, runs = grid
+    file.write_text(file.read_text(encoding="utf-8").replace("name: exhibits", "name: other"), encoding="utf-8")
+    with pytest.raises(RunError, match=r"name the grid exhibits or exhibits-"):
+        making.pack([file], runs, tmp_path / "packed")
 
 
 def test_the_same_runs_give_the_same_weights_and_another_archive_another_folder(grid, packed, tmp_path, monkeypatch):
-    again = making.pack(*grid, tmp_path / "again").parent
+    again = making.pack([grid[0]], grid[1], tmp_path / "again").parent
     for name in ("plain", "future"):
-        assert (again / f"{name}.safetensors").read_bytes() == (packed / f"{name}.safetensors").read_bytes()
+        assert (again / f"exhibits.{name}.safetensors").read_bytes() == (packed / f"exhibits.{name}.safetensors").read_bytes()
     first = exhibits.root()
     assert first == exhibits.root()
     with (again / exhibits.ARCHIVE).open("ab") as archive:
