@@ -18,9 +18,9 @@ from workbench.app import url_state as views
 from workbench.app.components import page_width, stepper
 from workbench.app.frame import Frame, escape_markdown, keep
 from workbench.app.url_state import ViewState
-from workbench.evaluation.sentence_rankings import RANKINGS, next_in_ranking
+from workbench.evaluation.sentence_rankings import RANKINGS, default_sentence, next_in_ranking
 from workbench.store.listing import Known, listing
-from workbench.store.runs import runs_folder
+from workbench.store.runs import Run, runs_folder
 
 NAMING_RUNS = ("New study", "Results")  # sections of the page Human rating that name runs; all others are for raters
 PREVIOUS_KEY, NEXT_KEY = "p", "n"
@@ -110,7 +110,7 @@ def _selectors(usable: list[Known]) -> ViewState:
     _keep("baseline", lambda name: name if name in options else options[0])
     baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
     ordered = views.baseline_first(runs, baseline)
-    number = _sentence(views.sentences(runs, test, usable))
+    number = _sentence(views.sentences(runs, test, usable), _default_sentence(ordered, test))
     with st.container(horizontal=True, gap="small"):
         for name, ranking in RANKINGS.items():
             st.button(name, type="tertiary", on_click=_go_along, args=(name, ordered, test), key=f"go-{name}",
@@ -120,11 +120,30 @@ def _selectors(usable: list[Known]) -> ViewState:
     return ViewState(ordered, test, number, baseline)
 
 
-def _sentence(count: int) -> int:
+def _default_sentence(names: Sequence[str], test: str) -> int:
+    runs = _translated(names, test)
+    files = [run.translations_folder(test) / "meta.json" for run in runs]
+    with suppress(ValueError, OSError):  # the page says what is wrong with a run
+        return _cached_default(tuple((str(file), file.stat().st_mtime_ns) for file in files), test, runs)
+    return 0
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _cached_default(files: tuple[tuple[str, int], ...], test: str, _runs: list[Run]) -> int:
+    return default_sentence(_runs, test)
+
+
+def _translated(names: Sequence[str], test: str) -> list[Run]:
+    """The runs of these names that have translated the test set."""
+    by_name = {run.name: run for run in listing(runs_folder()).runs}
+    return [by_name[name] for name in names if test in by_name[name].tests()]
+
+
+def _sentence(count: int, default: int) -> int:
     last = max(0, count - 1)
     _keep("sentence", lambda number: min(number, last))
     bind = whole_number_bind("sentence")
-    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, key="sentence", bind=bind))
+    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, min(default, last), key="sentence", bind=bind))
     with st.container(horizontal=True):
         stepper.show(number, last, ("Previous", "Next"), partial(_step, last), "sentence", (PREVIOUS_KEY, NEXT_KEY))
         st.button("Random sentence", on_click=_go_elsewhere, args=(count,), disabled=last == 0, key="surprise")
@@ -141,10 +160,9 @@ def _go_elsewhere(count: int) -> None:
 
 def _go_along(ranking: str, names: Sequence[str], test: str) -> None:
     """Go to the next sentence of a ranking; without one the sidebar says why."""
-    by_name = {run.name: run for run in listing(runs_folder()).runs}
-    runs = [by_name[name] for name in names if test in by_name[name].tests()]
     try:
-        stepper.set_number("sentence", next_in_ranking(ranking, runs, test, st.session_state["sentence"]))
+        following = next_in_ranking(ranking, _translated(names, test), test, st.session_state["sentence"])
+        stepper.set_number("sentence", following)
     except (ValueError, OSError) as error:
         st.session_state[_NO_SENTENCE] = str(error)
 

@@ -88,7 +88,7 @@ def _sentence(values: Sequence[str] | None, count: int, warnings: list[str]) -> 
     if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < max(1, count):
         return int(text)
     has = f"has sentences 0 to {count - 1}" if count else "has no sentences yet"
-    warnings.append(f"There is no sentence {text!r}: the test set {has}; sentence 0 is shown.")
+    warnings.append(f"There is no sentence {text!r}: the test set {has}; {_DEFAULT}.")
     return 0
 
 

@@ -8,8 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.evaluation import scoring
+from workbench.evaluation.result_cache import ResultCache
+from workbench.store.provenance import digests
 from workbench.store.runs import Run, RunError
 
+MOST_SCORED = 10_000
+DEFAULTS: ResultCache[int] = ResultCache(
+    "scores/default-sentence-{}.json",
+    lambda sentence: {"sentence": sentence},
+    lambda content: int(content["sentence"]),
+)
 PRONOUN = "it"  # the tag of a sentence whose "it" stands for a noun of an earlier one
 
 
@@ -34,6 +42,18 @@ def most_different(runs: Sequence[Run], test: str, allowed: Callable[[int, int],
     except RunError:  # without references
         return rows[0] if rows else 0
     return max(rows, key=lambda row: differences[row], default=0)
+
+
+def default_sentence(runs: Sequence[Run], test: str) -> int:
+    """The sentence that pages show first: where the runs differ most.
+
+    It is 0 for one run, without references, and for more than `MOST_SCORED` translations, which take seconds to score.
+    Cached beside the first run.
+    """
+    if len(runs) < 2 or sum(len(run.translations(test)) for run in runs) > MOST_SCORED:
+        return 0
+    inputs = {"test": test, "runs": [[run.name, digests(run, test)] for run in runs]}
+    return DEFAULTS.cached(runs[0], inputs, lambda: most_different(runs, test))
 
 
 def _by_difference(runs: Sequence[Run], test: str) -> list[int]:

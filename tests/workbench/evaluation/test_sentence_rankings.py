@@ -5,7 +5,8 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from tests.workbench.views.app_pages import open_page, runs_of
-from workbench.evaluation.sentence_rankings import RANKINGS, most_different, next_in_ranking
+from workbench.evaluation import sentence_rankings
+from workbench.evaluation.sentence_rankings import RANKINGS, default_sentence, most_different, next_in_ranking
 from workbench.store.runs import RunError
 
 
@@ -75,3 +76,21 @@ def test_the_sidebar_follows_them_and_says_why_it_cannot(with_demo):
     at = at.button(key="go-Most different").click().run()
     assert at.number_input(key="sentence").value == before
     assert any("no sentence of test" in caption.value for caption in at.caption)
+
+
+def test_pages_begin_where_the_runs_differ_most_and_one_run_at_its_first_sentence(graded_runs, monkeypatch):
+    names = [run.name for run in graded_runs]
+    monkeypatch.setenv("WORKBENCH_RUNS", graded_runs[0].folder.as_posix().removesuffix(names[0]))
+    most = most_different(graded_runs, "test")
+    assert most > 0
+    at = open_page("attention", runs=names, sentence=[])
+    assert at.number_input(key="sentence").value == most
+    assert at.number_input(key="sentence").set_value(0).run().number_input(key="sentence").value == 0
+    assert open_page("attention", runs=names[:1], sentence=[]).number_input(key="sentence").value == 0
+
+
+def test_many_translations_are_not_scored_for_the_first_sentence(runs, monkeypatch):
+    monkeypatch.setattr(sentence_rankings, "MOST_SCORED", 3 * len(runs[0].translations("test")) - 1)
+    assert default_sentence(runs, "test") == 0
+    monkeypatch.setattr(sentence_rankings, "MOST_SCORED", 3 * len(runs[0].translations("test")))
+    assert default_sentence(runs, "test") == most_different(runs, "test")
