@@ -28,11 +28,11 @@ WIDGETS = (
 
 
 def open_page(name: str = "start", **query: str | list[str]) -> AppTest:
-    """A page at a query string; fails where it raises."""
+    """A page at a query string, at sentence 0 unless it names another one; fails where it raises."""
     at = AppTest.from_file(str(SCRIPT), default_timeout=60)
     if name != "start":
         switch(at, name)
-    for key, value in query.items():
+    for key, value in {"sentence": "0", **query}.items():
         at.query_params[key] = value
     at.run()
     assert not at.exception, [error.message for error in at.exception]
@@ -81,8 +81,16 @@ def axis_titles(chart: dict) -> set[str]:
 
 
 def texts(at: AppTest) -> list[str]:
-    """What stands on the page as plain text."""
-    return [element.value for element in at.text]
+    """What stands on the page as plain text, the lines of a sentence's texts among it."""
+    lines = [" ".join(line["words"]) or line["note"] for line in sentence_lines(at)["lines"]]
+    return [*lines, *(element.value for element in at.text)]
+
+
+def sentence_lines(at: AppTest) -> dict:
+    """The texts of the sentence on the page with their shadings and selected words, as the browser is given them."""
+    given = [json.loads(element.proto.json) for element in at.get("bidi_component")
+             if element.proto.component_name == "nmt_workbench_sentence_texts"]  # fmt: skip
+    return given[0] if given else {"lines": [], "shadings": [], "selected": {}}
 
 
 def codes(at: AppTest) -> list[str]:

@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import plotly.graph_objects as go
 import streamlit as st
 
+from workbench.app.components import word_selection
 from workbench.app.components.page_width import page_width
 from workbench.app.frame import current, errors_as_messages, escape_markdown
 from workbench.export import collection
@@ -28,10 +29,12 @@ from workbench.figures.drawing import draw
 from workbench.figures.registry import spec_of
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe, figure_command, recipe_of
+from workbench.plotting import animation
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.plotting.screen_layout import min_width
+from workbench.plotting.word_selection import frames
 from workbench.store import read_only
 from workbench.store.runs import Run
 
@@ -43,6 +46,7 @@ FILES = {
     "CSV": ("csv", "text/csv"),
 }
 WIDTHS = {"column": "Column", "page": "Page"}  # of a paper
+_SELECTING = threading.Lock()  # a chart is shared by sessions, each with its own selected words
 _MATPLOTLIB = threading.Lock()  # downloads are drawn in threads of their own, and Matplotlib is not thread-safe
 _SELECTED, _SELECTED_SIZE = "#D55E00", 15
 _CHARTS: WeakKeyDictionary[Figure, dict[tuple[bool, int, bool], go.Figure]] = WeakKeyDictionary()
@@ -54,19 +58,42 @@ def show(name: str, request: Request, key: str = "") -> None:
         show_figure(drawn(name, request), figure_command(name, request), key, recipe_of(name, request))
 
 
+def show_playing(name: str, request: Request, frames: Mapping[str, Request], key: str = "") -> None:
+    """Show a figure that plays through those of other requests, by the label of the frame; files are of `request`."""
+    with errors_as_messages():
+        charts = [_chart_here(drawn(name, of_frame)) for of_frame in frames.values()]
+        chart = animation.through(charts, list(frames))
+        figure, command = drawn(name, request), figure_command(name, request)
+        show_figure(figure, command, key, recipe_of(name, request), chart=chart)
+
+
+def show_growing(name: str, request: Request, steps: Sequence[int], key: str = "") -> None:
+    """Show a figure that plays from left to right, up to each of the steps on its x axis in turn."""
+    with errors_as_messages():
+        figure, command = drawn(name, request), figure_command(name, request)
+        chart = animation.growing(_chart_here(figure), steps)
+        show_figure(figure, command, key, recipe_of(name, request), chart=chart)
+
+
 def show_figure(
-    figure: Figure, command: str, key: str = "", recipe: Recipe | None = None, selectable: bool = False
+    figure: Figure,
+    command: str,
+    key: str = "",
+    recipe: Recipe | None = None,
+    selectable: bool = False,
+    chart: go.Figure | None = None,
 ) -> list[dict[str, Any]]:
     """Show a drawn figure and return the selected points (curve_number, point_index, …).
 
     key: distinguishes two figures of the same name on a page. recipe: needed for the collection. selectable: a click
-    selects a point.
+    selects a point. chart: shown instead of the figure's own.
     """
     key = f"{figure.name}-{key}"
-    chart = _chart(figure, st.context.theme.type == "dark", page_width(), selectable)
+    chart = chart or _chart_here(figure, selectable)
     config = {"displaylogo": False, "responsive": True}
     points: list[dict[str, Any]] = []
-    with _scrolled(figure, key):
+    with _scrolled(figure, key), _SELECTING:
+        chart.layout.shapes = frames(chart, word_selection.selected())
         if selectable:  # other points reset the selection
             of_these = f"chart-{key}-{zlib.crc32(figure.table.to_csv().encode()):08x}"
             event = st.plotly_chart(
@@ -81,6 +108,11 @@ def show_figure(
         st.caption(escape_markdown(figure.caption))
     _files(figure, command, key, recipe)
     return points
+
+
+def _chart_here(figure: Figure, selectable: bool = False) -> go.Figure:
+    """The chart of a figure for the theme and the width of this page."""
+    return _chart(figure, st.context.theme.type == "dark", page_width(), selectable)
 
 
 def _chart(figure: Figure, dark: bool, width: int, selectable: bool) -> go.Figure:

@@ -2,7 +2,13 @@
 
 import streamlit as st
 
-from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
+from workbench.app.components import (
+    empty_states,
+    figure_view,
+    forced_decoding_controls,
+    sentence_texts,
+    shadings,
+)
 from workbench.app.frame import escape_markdown, heading
 from workbench.store.runs import short_names
 from workbench.views.attention import controls
@@ -13,7 +19,7 @@ heading(
     "What each position attends to while a translation is forced through the runs: the same weights as in the search.",
 )
 frame = empty_states.require_runs()
-sentence_texts.show(frame)
+sentence_texts.show(frame, shadings.attended(frame))
 compatible_runs = forced_decoding_controls.with_models(frame)
 translation = forced_decoding_controls.target()
 attention_options = controls.attention(compatible_runs)

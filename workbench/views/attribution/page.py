@@ -1,6 +1,12 @@
 """Page Attribution: contributions of source words and previous target words to the log-probability of a word."""
 
-from workbench.app.components import empty_states, figure_view, forced_decoding_controls, sentence_texts
+from workbench.app.components import (
+    empty_states,
+    figure_view,
+    forced_decoding_controls,
+    sentence_texts,
+    shadings,
+)
 from workbench.app.frame import errors_as_messages, heading
 from workbench.figures.options import ForcedOptions
 from workbench.store.runs import short_names
@@ -13,7 +19,7 @@ heading(
     "What each source word and each word written before adds to the log-probability of an output word, in nats.",
 )
 frame = empty_states.require_runs()
-sentence_texts.show(frame)
+sentence_texts.show(frame, shadings.attended(frame))
 compatible_runs = forced_decoding_controls.with_models(frame)
 translation = forced_decoding_controls.target()
 with errors_as_messages():

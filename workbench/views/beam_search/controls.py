@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from workbench.app.frame import escape_markdown
@@ -11,10 +13,10 @@ from workbench.views.beam_search.figures import BeamOptions, default_steps
 from workbench.views.beam_search.measure import beam_difference
 
 
-def options(longest: int, key: str = "") -> dict[str, object]:
+def options(longest: int, key: str = "") -> dict[str, Any]:
     """Controls for the window of steps, minimum token probability, maximum nodes, and pruned hypotheses."""
     columns = st.columns([2.5, 1.8, 1.8, 2.6], vertical_alignment="bottom")
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     if longest > 1:
         values["steps"] = list(_window(columns[0], longest, f"steps{key}"))
     values["minimum_probability"] = columns[1].select_slider(

@@ -46,10 +46,16 @@ second = (
 pair = [next(run for run in compatible_runs if run.name == name) for name in (first, second) if name]
 
 with errors_as_messages():
-    request = frame.request(pair, **controls.options(longest_search(frame.request(pair))))
+    longest = longest_search(frame.request(pair))
+    options = controls.options(longest)
+    request = frame.request(pair, **options)
     name = {"both": "beam-trees", "difference": "beam-diff", "one": "beam-tree"}[view]
-    figure, command = figure_view.drawn(name, request), figure_command(name, request)
-    points = figure_view.show_figure(figure, command, recipe=recipe_of(name, request), selectable=True)
-    node_selection.from_node(figure, points, name)
+    if st.toggle("Play the search", False, key="play", bind="query-params"):
+        first_step, last_step = options.get("steps", (1, longest))
+        figure_view.show_growing(name, request, range(first_step, last_step + 1))
+    else:
+        figure, command = figure_view.drawn(name, request), figure_command(name, request)
+        points = figure_view.show_figure(figure, command, recipe=recipe_of(name, request), selectable=True)
+        node_selection.from_node(figure, points, name)
     if view == "difference":
         controls.only_lists(request, names)

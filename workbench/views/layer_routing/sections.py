@@ -11,10 +11,20 @@ from dataclasses import replace
 
 import streamlit as st
 
-from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
+from analyses.attention import word_numbers
+from workbench.app.components import (
+    empty_states,
+    figure_view,
+    forced_decoding_controls,
+    page_sections,
+    sentence_texts,
+    shadings,
+    word_selection,
+)
 from workbench.app.frame import Frame, errors_as_messages
 from workbench.figures.options import choices, default
 from workbench.figures.request import Request
+from workbench.plotting.grammar import Side
 from workbench.store.runs import Run
 from workbench.views.layer_routing.corpus_figures import (
     RoutedOptions,
@@ -41,7 +51,7 @@ MEASURES = {
 
 def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """Assignments of one sentence, with sliders for iteration and position."""
-    sentence_texts.show(frame)
+    sentence_texts.show(frame, shadings.attended(frame))
     columns = st.columns([3, 2, 2], vertical_alignment="bottom")
     order = columns[0].segmented_control(
         "Capsules", choices(RoutingMapsOptions, "order"), format_func=ORDERS.__getitem__,
@@ -71,12 +81,22 @@ def _figures_with_sliders(
     steps = ["all", *map(str, range(first, iterations + 1))]
     iteration = forced_decoding_controls.slider(left, "Iteration r", "iteration", steps)
     positions = map(str, range(len(tokens)))
+    side: Side = "source" if request.options["side"] == "encoder" else "target"
+    word_selection.follow("position", side, word_numbers(tokens), "mean")
     position = forced_decoding_controls.slider(right, "Position t (mean: over all)", "position", ["mean", *positions])
     if position != "mean":
         forced_decoding_controls.marked(tokens, int(position), request.options["side"] == "decoder")
-    sliders = {"iteration": iteration, "position": position}
-    for name, extra in (("routing-maps", maps), ("routing-curves", curves), ("routing-along", {})):
-        figure_view.show(name, replace(request, options={**request.options, **sliders, **extra}))
+
+    def chosen(iteration: str, **options: object) -> Request:
+        return replace(request, options={**request.options, "iteration": iteration, "position": position, **options})
+
+    if iteration == "all" and st.toggle("Play the iterations", False, key="play", bind="query-params"):
+        frames = {f"iteration {number}": chosen(number, **maps) for number in steps[1:]}
+        figure_view.show_playing("routing-maps", chosen(iteration, **maps), frames)
+    else:
+        figure_view.show("routing-maps", chosen(iteration, **maps))
+    figure_view.show("routing-curves", chosen(iteration, **curves))
+    figure_view.show("routing-along", chosen(iteration))
 
 
 def corpus(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:

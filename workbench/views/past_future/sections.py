@@ -6,25 +6,38 @@ Sections arrange controls and figures; the figures compute.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
 
-from analyses.attention import joined
-from workbench.app.components import empty_states, figure_view, forced_decoding_controls, page_sections, sentence_texts
+from analyses.attention import joined, word_numbers
+from workbench.app.components import (
+    empty_states,
+    figure_view,
+    forced_decoding_controls,
+    page_sections,
+    sentence_texts,
+    shadings,
+    word_selection,
+)
 from workbench.app.components.row_selection import look_at
+from workbench.app.components.shadings import Shading
 from workbench.app.frame import Frame, errors_as_messages
 from workbench.evaluation.gold_alignments import has_truth
+from workbench.evaluation.live_trace import trace_sentence
 from workbench.figures.options import choices, default
 from workbench.figures.request import Request
-from workbench.store.runs import Run
+from workbench.plotting.axes import token_text
+from workbench.store.runs import Run, RunError, short_names
 from workbench.views.past_future.corpus_figures import RANKED, UnderTranslationOptions, remainder_table
 from workbench.views.past_future.figures import iterations
 from workbench.views.past_future.gold_figures import TruthOptions
-from workbench.views.past_future.measure import guided, has_bags, options_of
+from workbench.views.past_future.measure import guided, has_bags, options_of, reduced
 
 PRESENT = {"out": "Exclude", "future": "Count as FUTURE"}
+_GROUPS = ("PAST", "FUTURE")
 MAX_ROWS = 500  # of the table
 Number = st.column_config.NumberColumn
 _COLUMNS = {
@@ -41,7 +54,7 @@ _COLUMNS = {
 
 def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """Maps, strip and life lines of one sentence, with sliders for iteration and step."""
-    sentence_texts.show(frame)
+    sentence_texts.show(frame, [*_mass_shadings(frame, compatible_runs), *shadings.attended(frame)])
     translation = forced_decoding_controls.target()
     columns = st.columns(3, vertical_alignment="bottom")
     pieces = columns[0].toggle("Show subwords", False, key="pieces", bind="query-params", help="Not merged into words")
@@ -60,6 +73,18 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
         _figures_with_sliders(request, maps, list(sources), list(targets), min(map(iterations, traces)))
 
 
+def _mass_shadings(frame: Frame, compatible_runs: Sequence[Run]) -> list[Shading]:
+    """PAST and FUTURE mass of each run along its own output."""
+    names, of_runs = short_names(frame.tested), []
+    for run in compatible_runs:
+        with suppress(RunError, OSError):  # the figures say why
+            forced = trace_sentence(run, frame.view.test, frame.view.sentence)
+            by_words = reduced(frame.view.sentence, forced.source, forced.target, forced.trace)
+            mass = by_words.mass[: by_words.target_words, : by_words.source_words]
+            of_runs += [Shading(group, names[run.name], mass[..., index]) for index, group in enumerate(_GROUPS)]
+    return of_runs
+
+
 @st.fragment
 def _figures_with_sliders(
     request: Request, maps: dict[str, object], sources: Sequence[str], targets: Sequence[str], count: int
@@ -69,15 +94,24 @@ def _figures_with_sliders(
     if count > 1:
         steps = [*map(str, range(1, count)), "last"]
         iteration = forced_decoding_controls.slider(left, "Iteration r", "iteration", steps, "last")
+    numbers = word_numbers(targets) if request.options["pieces"] else range(len(targets))
+    word_selection.follow("step", "target", numbers, "all")
     step = forced_decoding_controls.slider(right, "Step t", "step", ["all", *map(str, range(len(targets)))])
     if step != "all":
         forced_decoding_controls.marked(targets, int(step), True)
     at_step = replace(request, options={**request.options, "iteration": iteration, "step": step})
     figure_view.show("past-future", replace(at_step, options={**at_step.options, **maps}))
-    strip = {}
-    if step == "all":
-        strip = _token_selection("steps", "Target words", targets, "strip", "ten over the sentence", 10)
-    figure_view.show("past-future-strip", replace(at_step, options={**at_step.options, **strip}))
+    if step == "all" and st.toggle("Play the steps", False, key="play", bind="query-params"):
+        frames = {
+            f"{number}  {token_text(token)}": replace(at_step, options={**at_step.options, "step": str(number)})
+            for number, token in enumerate(targets)
+        }
+        figure_view.show_playing("past-future-strip", at_step, frames)
+    else:
+        strip = {}
+        if step == "all":
+            strip = _token_selection("steps", "Target words", targets, "strip", "ten over the sentence", 10)
+        figure_view.show("past-future-strip", replace(at_step, options={**at_step.options, **strip}))
     life_lines = _token_selection("source", "Source words", sources, "lives", "those that change most", 12)
     figure_view.show("past-future-lines", replace(at_step, options={**at_step.options, **life_lines}))
 
