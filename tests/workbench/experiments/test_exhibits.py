@@ -163,7 +163,9 @@ def test_a_grid_of_another_name_is_refused_since_its_runs_would_not_be_found(tmp
 def test_the_same_runs_give_the_same_weights_and_another_archive_another_folder(grid, packed, tmp_path, monkeypatch):
     again = making.pack([grid[0]], grid[1], tmp_path / "again").parent
     for name in ("plain", "future"):
-        assert (again / f"exhibits.{name}.safetensors").read_bytes() == (packed / f"exhibits.{name}.safetensors").read_bytes()
+        assert (again / f"exhibits.{name}.safetensors").read_bytes() == (
+            packed / f"exhibits.{name}.safetensors"
+        ).read_bytes()
     first = exhibits.root()
     assert first == exhibits.root()
     with (again / exhibits.ARCHIVE).open("ab") as archive:
