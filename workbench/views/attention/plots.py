@@ -119,12 +119,22 @@ def _same_axes(panels: list[Panel], axis: str) -> bool:
 
 
 def _summary(cells: pd.DataFrame, labels: tuple[str, str]) -> str:
-    maps = cells["panel"].nunique()
-    first = cells[cells["panel"] == cells["panel"].iloc[0]]
-    row = first.iloc[int(first["weight"].argmax())]
-    query, key = (token_text(str(row[side])) for side in ("query_token", "key_token"))
-    which = f"Of {maps} maps the first: " if maps > 1 else ""
-    return (
-        f"{which}{first['query'].nunique()} × {first['key'].nunique()} cells; the largest weight, "
-        f"{row['weight']:.2f}, is from {labels[1]} {query!r} to {labels[0]} {key!r}."
-    )
+    """How sharp the maps are: the mean over a map's rows of their largest weight; of many maps the two extremes."""
+    keys, queries = labels
+    rows = {str(panel): rows for panel, rows in cells.groupby("panel", sort=False)}
+    sharpness = {panel: table.groupby("query")["weight"].max().mean() for panel, table in rows.items()}
+    if len(rows) > 6:
+        sharpest, most_even = max(sharpness, key=sharpness.__getitem__), min(sharpness, key=sharpness.__getitem__)
+        return (
+            f"Sharpest is {sharpest}: on average the most attended {keys} token gets {sharpness[sharpest]:.2f} of a "
+            f"{queries} token's attention; most even is {most_even}, with {sharpness[most_even]:.2f}."
+        )
+    sentences = []
+    for panel, table in rows.items():
+        largest = table.iloc[int(table["weight"].argmax())]
+        query, key = (token_text(str(largest[side])) for side in ("query_token", "key_token"))
+        sentences.append(
+            f"{panel}: on average the most attended {keys} token gets {sharpness[panel]:.2f} of a {queries} token's "
+            f"attention, most of all {key!r} from {query!r} ({largest['weight']:.2f})."
+        )
+    return " ".join(sentences)

@@ -106,9 +106,8 @@ def _attribution(request: Request, options: WordAttributionOptions) -> Figure:
     target = "the whole output" if options.word == WHOLE else f"output word {options.word}"
     return attribution(
         _cells(attributed, request),
-        f"What speaks for {target}. {_caption(attributed, options)}",
-        _completeness_text(attributed, request),
-        styles(request),
+        f"What speaks for {target}. {_caption(attributed, options)} {_completeness_text(attributed, request)}",
+        styles=styles(request),
     )
 
 
@@ -119,6 +118,5 @@ def _matrix(request: Request, options: AttributionOptions) -> Figure:
 
     attributed = explained(request, options)
     cells = _cells(attributed, request)
-    return attribution_matrix(
-        cells[cells["position"] >= 0], _caption(attributed, options), _completeness_text(attributed, request)
-    )
+    caption = f"{_caption(attributed, options)} {_completeness_text(attributed, request)}"
+    return attribution_matrix(cells[cells["position"] >= 0], caption)

@@ -18,9 +18,7 @@ SIDES = {"source": "source", "prefix": "target prefix"}
 _AXIS_SIDES: dict[str, Side] = {"source": "source", "prefix": "target"}
 
 
-def attribution(
-    table: pd.DataFrame, caption: str = "", summary: str = "", styles: dict[str, SeriesStyle] | None = None
-) -> Figure:
+def attribution(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesStyle] | None = None) -> Figure:
     """Bars over the source and the target prefix, one row of panels for each system, all on one scale.
 
     `side` is source or prefix, `place` counts from 0, `nats` is signed.
@@ -49,13 +47,13 @@ def attribution(
         "Attribution of a word or a sentence",
         tuple(panels),
         caption,
-        summary or _summary(table, systems),
+        _summary(table, systems),
         width="page",
         columns=2,
     )
 
 
-def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = "") -> Figure:
+def attribution_matrix(table: pd.DataFrame, caption: str = "") -> Figure:
     """Heat maps of output words (rows) by source and prefix words (columns), one row of panels for each system.
 
     All panels share a symmetric color scale, named in the caption. Words not yet written have no cell.
@@ -95,7 +93,7 @@ def attribution_matrix(table: pd.DataFrame, caption: str = "", summary: str = ""
         "Attribution of every output word",
         tuple(panels),
         f"{caption} Colors reach from −{limit:g} to {limit:g} nats.".strip(),
-        summary or _summary(table, systems),
+        _summary(table, systems),
         width="page",
         columns=2,
     )
@@ -108,7 +106,7 @@ def _summary(table: pd.DataFrame, systems: Sequence[str]) -> str:
         largest = rows.iloc[int(rows["nats"].abs().to_numpy().argmax())]
         sides = rows.groupby("side")["nats"].sum()
         descriptions.append(
-            f"{system}: source words add {sides['source']:+.2f} nats, the prefix {sides['prefix']:+.2f}; most does "
+            f"{system}: the source adds {sides['source']:+.2f} nats, the prefix {sides['prefix']:+.2f}; most does "
             f"{token_text(str(largest['token']))!r} ({largest['nats']:+.2f}, {SIDES[largest['side']]})"
         )
     return f"{'; '.join(descriptions)}."

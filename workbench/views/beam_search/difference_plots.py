@@ -72,7 +72,7 @@ def beam_diff(
     counts = ", ".join(f"{int(members.sum())} {name}" for name, members in chosen_by_name.items())
     reached = f"Prefixes reached by {names[0]} and by {names[1]}, equal ones merged"
     caption = f"{reached}; a ring: kept by its system only.{hidden}{continuation_caption(len(rows))}"
-    return Figure("beam-diff", title, tuple(panels), caption, f"Prefixes: {counts}.", "page")
+    return Figure("beam-diff", title, tuple(panels), caption, f"Of the prefixes drawn, {counts}.", "page")
 
 
 def _diff_panel(

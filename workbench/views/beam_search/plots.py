@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from analyses.attention import text_of
 from workbench.plotting import theme
-from workbench.plotting.axes import token_texts
+from workbench.plotting.axes import are_pieces
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Figure, Mark, Panel, Points, SeriesStyle
 from workbench.views.beam_search.tree_layout import (
@@ -150,7 +151,9 @@ def _caption(hidden: int, rows: int, minimum_probability: float) -> str:
 
 def _summary(nodes: pd.DataFrame) -> str:
     best = nodes[nodes["on_best"]].sort_values("step")
-    fates = nodes["fate"].value_counts()
-    text = " ".join(token_texts(str(word) for word in best["word"] if str(word)))
-    counts = ", ".join(f"{count} {fate}" for fate, count in fates.items())
-    return f"The best path reads {text!r}; of {len(nodes)} nodes drawn, {counts}."
+    tokens = [str(word) for word in best["word"] if str(word)]
+    text = text_of(tokens) if are_pieces(tokens) else " ".join(tokens)
+    finished = int((nodes["fate"] == "finished").sum())
+    return (
+        f"The best path reads {text!r}; {len(nodes) - len(best)} other nodes are drawn, {finished} hypotheses finished."
+    )

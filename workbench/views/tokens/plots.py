@@ -60,8 +60,8 @@ def _summary(name: str, rows: pd.DataFrame) -> str:
     least = rows.iloc[int(rows["probability"].argmin())]
     first, word = int((rows["rank"] == 1).sum()), token_text(str(least["token"]))
     return (
-        f"{name}: {first} of {len(rows)} words are the most probable ones; the least probable is {word!r}, "
-        f"P = {least['probability']:.2g}, rank {int(least['rank'])}."
+        f"{name}: {first} of {len(rows)} tokens are the most probable ones where they stand; it was least sure of "
+        f"{word!r} (P = {least['probability']:.2g}, rank {int(least['rank'])})."
     )
 
 
@@ -107,4 +107,4 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
 def _settled_words(system: str, rows: pd.DataFrame) -> str:
     words = rows["step"].nunique()
     counts = [f"{int((part['rank'] == 1).sum())} after {name}" for name, part in rows.groupby("name", sort=False)]
-    return f"{system}: of {words} words the most probable one are {', '.join(counts)}."
+    return f"{system}: of {words} tokens that it writes, the most probable one already are {', '.join(counts)}."

@@ -71,11 +71,11 @@ def _curve(rows: pd.DataFrame, run: str, x: str, smoothing: float, style: Series
 
 
 def _last_values(table: pd.DataFrame, names: Sequence[str], runs: Sequence[str]) -> str:
+    """The last value of each curve, by quantity."""
     last = table.dropna(subset=["value"]).sort_values("step").groupby(["run", "name"])["value"].last()
-    values = [
-        f"{run} {name.replace('_', ' ')} {last[run, name]:.4g}"
-        for run in runs
-        for name in names
-        if (run, name) in last.index
-    ]
-    return f"Last logged values: {', '.join(values)}."
+    curves = []
+    for name in names:
+        values = [f"{run} {last[run, name]:.4g}" for run in runs if (run, name) in last.index]
+        if values:
+            curves.append(f"{name.replace('_', ' ')}: {', '.join(values)}")
+    return f"At the end: {'; '.join(curves)}."

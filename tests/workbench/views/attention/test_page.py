@@ -112,7 +112,7 @@ def test_tokens_of_a_typed_text_have_the_translators_numbers(pair):
         np.testing.assert_allclose(entropy["y"], wanted.trace["entropy"].values, atol=1e-4)
         assert rank["y"].tolist() == wanted.trace["rank"].values.tolist()
         np.testing.assert_allclose(heat["z"], np.exp(wanted.trace["lens.log_prob"].values).T, atol=1e-5)
-    assert any("words are the most probable ones" in text for text in texts(at))
+    assert any("tokens are the most probable ones" in text for text in texts(at))
 
 
 def test_without_a_typed_text_the_page_asks_for_one(with_demo):

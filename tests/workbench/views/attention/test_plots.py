@@ -30,7 +30,7 @@ def test_a_map_reads_downwards_and_keeps_repeated_tokens_apart():
     assert heat.cells()[0].tolist() == WEIGHTS
     assert (panel.x.texts, panel.y.texts) == (tuple(KEYS), tuple(QUERIES))
     assert panel.y.reversed
-    assert "0.80, is from target 'Hund' to source 'dog'" in figure.summary
+    assert "most of all 'dog' from 'Hund' (0.80)" in figure.summary
     drawn = to_plotly(figure).data[0]
     assert drawn.z.shape == (3, 4)
     assert "key" not in drawn.hovertext[0][0]
@@ -138,7 +138,8 @@ def test_systems_with_the_same_words_share_their_panels():
         assert drawn == {name: rows[column].tolist() for name, rows in table.groupby("system")}
     assert [mark.series for mark in figure.legend()] == ["a", "b"]
     assert (
-        "a: 1 of 2 words are the most probable ones; the least probable is '</s>', P = 0.25, rank 4" in figure.summary
+        "a: 1 of 2 tokens are the most probable ones where they stand; it was least sure of '</s>' (P = 0.25, rank 4)"
+        in figure.summary
     )
     assert figure.panels[2].y.texts[:2] == ("1", "10")
 

@@ -7,7 +7,7 @@ import pytest
 
 import core_models
 from core_models.inspection.attribution import attribute
-from tests.workbench.views.app_pages import charts, codes, open_page, runs_of, texts, traces
+from tests.workbench.views.app_pages import charts, codes, open_page, runs_of, traces
 from workbench.evaluation import translate
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
@@ -40,8 +40,8 @@ def test_the_bars_are_the_attributions_of_each_run(pair):
             drawn = table[table["panel"] == f"{short}: {side}"]["nats"]
             np.testing.assert_allclose(drawn, values[0][: len(drawn)], atol=1e-4)
             assert len(drawn) == (len(values[0]) if side == "source" else 3)  # the words before the third
-        assert f"difference {wanted.difference[0]:+.3f} nats" in figure.summary
-        assert f"after {wanted.steps[0]} steps" in figure.summary
+        assert f"difference {wanted.difference[0]:+.3f} nats" in figure.caption
+        assert f"after {wanted.steps[0]} steps" in figure.caption
     assert "baseline: zero vector" in figure.caption
     assert "Not covered in demo/future-cost-2: what a mechanism reads at target position 1." in figure.caption
     assert "Not covered in demo/transformer" not in figure.caption
@@ -117,7 +117,7 @@ def test_the_page_shows_bars_or_a_matrix_and_what_they_sum_to(with_demo):
         np.testing.assert_allclose(traces(chart, drawn)[0]["y"], wanted.source[0], atol=1e-4)
         assert (row.difference, row.error) == pytest.approx((wanted.difference[0], wanted.error[0]), abs=1e-3)
         assert row.system == drawn
-    assert any("the attributions sum to" in text for text in texts(at))
+    assert any("the attributions sum to" in caption.value for caption in at.caption)
     (command,) = [code for code in codes(at) if code.startswith("workbench figure attribution ")]
     assert "--option method=occlusion " in command
 
