@@ -3,11 +3,22 @@
 import shutil
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlparse
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]  # fmt: skip
+
+
+class Place(NamedTuple):
+    """Where the app answers, what its server prints, and runs that it shows, with a test set they translated."""
+
+    address: str
+    log: Path
+    runs: list[str]
+    test: str
 
 
 def query(page) -> dict[str, list[str]]:

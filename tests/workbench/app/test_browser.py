@@ -8,51 +8,14 @@ import subprocess
 import zipfile
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlencode, urlparse
 
 import pytest
 
 from tests.paths import ROOT
 from tests.workbench.app.app_server import serving
-from tests.workbench.app.browsing import comes_to, follow, query, ready
-from workbench.store import rating_studies
-from workbench.store.runs import list_runs, open_run
-
-CASE = pytest.mark.exhaustive  # another one like those that run without it
-
-
-class Place(NamedTuple):
-    """Where the app answers, what its server prints, and runs that it shows, with a test set they translated."""
-
-    address: str
-    log: Path
-    runs: list[str]
-    test: str
-
-
-@pytest.fixture(scope="module")
-def demo(demo_runs, tmp_path_factory):
-    """The app on the demo; what it keeps beside the runs stays its own."""
-    folder = tmp_path_factory.mktemp("server")
-    shutil.copytree(demo_runs, folder / "runs", copy_function=os.link)
-    _begin_training(folder / "runs" / "demo")
-    with serving(folder) as server:
-        yield Place(server.address, server.log, ["demo/transformer", "demo/future-cost-2"], "test")
-
-
-def _begin_training(demo: Path) -> None:
-    """A run that is named after a baseline, first by name among those, and in training: its log has no end."""
-    shutil.copytree(demo / "transformer", demo / "rnnsearch", copy_function=os.link)
-    log = demo / "rnnsearch" / "training.jsonl"
-    logged = log.read_text(encoding="utf-8").splitlines(keepends=True)
-    log.unlink()
-    log.write_text("".join(line for line in logged if '"event": "end"' not in line), encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def address(demo) -> str:
-    return demo.address
+from tests.workbench.app.browsing import Place, comes_to, follow, query, ready
+from workbench.store.runs import list_runs
 
 
 @pytest.fixture(scope="module")
@@ -237,13 +200,6 @@ def test_a_narrow_page_has_whole_legends_and_does_not_move_sideways(address, bro
     page.close()
 
 
-@pytest.fixture(scope="module")
-def study(demo) -> rating_studies.Study:
-    """A study of all sentences, for the page Human rating."""
-    root = demo.log.parent / "runs"
-    return rating_studies.create(root, "study", [open_run(root / name) for name in demo.runs], demo.test, sentences=30)
-
-
 def _chosen_sentence(page) -> int:
     """As the box and the URL have it; -1 while they differ."""
     number = page.get_by_label("Sentence (").input_value()
@@ -259,8 +215,17 @@ def _sentence_to_rate(page) -> int:
     ("path", "heading", "back", "forward", "shown"),
     [
         ("attention?runs=demo/transformer&runs=demo/future-cost-1", "Attention", "Previous", "Next", _chosen_sentence),
-        pytest.param("documents?runs=demo/transformer", "Documents", "Previous", "Next", _chosen_sentence, marks=CASE),
-        pytest.param("rating?rater=ann", "Human rating", "Back", "Forward", _sentence_to_rate, marks=CASE),
+        pytest.param(
+            "documents?runs=demo/transformer",
+            "Documents",
+            "Previous",
+            "Next",
+            _chosen_sentence,
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            "rating?rater=ann", "Human rating", "Back", "Forward", _sentence_to_rate, marks=pytest.mark.exhaustive
+        ),
     ],
     ids=["Attention", "Documents", "Human rating"],
 )
@@ -357,49 +322,4 @@ def test_defaults_with_a_run_in_training_and_a_legend_as_the_lines_are_drawn(add
     drawn, in_legend = page.evaluate(DRAWN_LINES)
     assert set(in_legend) == set(drawn)
     assert len(set(drawn)) == len(in_legend) == 3
-    page.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=CASE)])
-def test_captions_are_large_and_dark_enough_to_be_read(browser, address, scheme):
-    """14 pixels and a contrast of 4.5, which WCAG asks of text."""
-    page = browser.new_page(viewport={"width": 1280, "height": 1000}, color_scheme=scheme)
-    page.goto(f"{address}/scores")
-    ready(page, "Scores")
-    size, color, opacity, ground = page.get_by_test_id("stCaptionContainer").first.evaluate(
-        """element => {
-          const text = element.querySelector('p') ?? element;
-          let opacity = 1;
-          for (let part = text; part; part = part.parentElement) opacity *= getComputedStyle(part).opacity;
-          const ground = getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor;
-          return [getComputedStyle(text).fontSize, getComputedStyle(text).color, opacity, ground];
-        }"""
-    )
-    text, below = ([int(number) for number in re.findall(r"\d+", value)[:3]] for value in (color, ground))
-    mixed = [opacity * over + (1 - opacity) * under for over, under in zip(text, below, strict=True)]
-    brighter, darker = sorted((_luminance(mixed), _luminance(below)), reverse=True)
-    assert size == "14px"
-    assert (brighter + 0.05) / (darker + 0.05) >= 4.5
-    page.close()
-
-
-def _luminance(color: list[float]) -> float:
-    """Relative luminance of an sRGB color of 0 to 255 (WCAG 2.2)."""
-    shares = [value / 255 for value in color]
-    red, green, blue = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in shares)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_the_menu_of_somebody_who_rates_names_no_run(address, study, browser):
-    """On other pages it names a run that a page would show."""
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    for path, heading, link in (
-        ("scores?runs=demo/transformer", "Scores", "Future cost · future-cost-1"),
-        ("rating?rater=ann", "Human rating", "Future cost"),
-    ):
-        page.goto(f"{address}/{path}")
-        ready(page, heading)
-        page.get_by_test_id("stTopNavSection").get_by_text("Mechanisms", exact=True).click()
-        page.get_by_test_id("stTopNavDropdownLink").get_by_text(link, exact=True).wait_for()
-    assert not any(name.rpartition("/")[2] in page.locator("body").inner_text() for name in study.systems)
     page.close()
