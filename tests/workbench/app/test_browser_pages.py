@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.workbench.app.browsing import ready
+from workbench.store import rating_studies
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
@@ -49,4 +50,43 @@ def test_the_menu_of_somebody_who_rates_names_no_run(address, study, browser):
         page.get_by_test_id("stTopNavSection").get_by_text("Mechanisms", exact=True).click()
         page.get_by_test_id("stTopNavDropdownLink").get_by_text(link, exact=True).wait_for()
     assert not any(name.rpartition("/")[2] in page.locator("body").inner_text() for name in study.systems)
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_words_are_marked_by_clicks_and_keys(address, study, browser, width):
+    """Each click gives a word the next mark; the marks are stored with the form and shown again."""
+    rater = f"bea-{width}"
+    page = browser.new_page(viewport={"width": width, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(f"{address}/rating?rater={rater}")
+    ready(page, "Human rating")
+    source = page.get_by_role("group", name="source").first
+    words = source.get_by_role("button")
+    item = study.items[0]
+    assert words.all_inner_texts() == item.words
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+
+    words.nth(0).click()
+    for key in ("ArrowRight", "Enter", "Space", "ArrowRight", *["Space"] * 3):
+        page.keyboard.press(key)
+    shown = ["true", "true", "false"]
+    assert [words.nth(place).get_attribute("aria-pressed") for place in range(3)] == shown
+    assert "under-translated" in words.nth(0).get_attribute("aria-label")
+    save = page.get_by_role("button", name="Save and next")
+    save.click()
+    page.get_by_text("Give every translation a quality").wait_for()
+    ready(page, "Human rating")
+    assert [words.nth(place).get_attribute("aria-pressed") for place in range(3)] == shown
+    qualities = page.get_by_test_id("stButtonGroup").get_by_text("4", exact=True)
+    for quality in qualities.all():
+        quality.click()
+    save.click()
+    page.get_by_text("Sentence 2 of 30").wait_for()
+    assert rating_studies.marks(study, rater)[item.sentence]["A"] == rating_studies.Mark(4, over=(1,), under=(0,))
+
+    page.get_by_role("button", name="Back", exact=True).click()
+    page.get_by_text("Sentence 1 of 30, rated").wait_for()
+    ready(page, "Human rating")
+    assert [words.nth(place).get_attribute("aria-pressed") for place in range(3)] == shown
     page.close()

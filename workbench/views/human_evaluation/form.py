@@ -1,24 +1,23 @@
-"""Form of a blind rating: a source, translations under letters, and quality and marked source words for each.
+"""Form of a blind rating: translations under letters, each below the source whose words are marked, and its quality.
 
 The browser gets no names of systems. Clicks on words cause no rerun: the button submits the whole form.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
 import streamlit as st
 
 from analyses.ratings import QUALITIES
-from workbench.app.components import stepper, word_diff
+from workbench.app.components import stepper, word_diff, word_marks
 from workbench.app.frame import escape_markdown
 from workbench.store import rating_studies as rating
 from workbench.store.rating_studies import Item, Mark, Study
 from workbench.store.runs import RunError
 
-_WORDS = {"over": "Over-translated: translated more often than it stands there", "under": "Under-translated: left out"}
+_MARKS = {"under": "under-translated", "over": "over-translated"}
 _NOTICE = "rating-notice"
 
 
@@ -34,11 +33,9 @@ def show(study: Study, rater: str) -> None:
     _steps(study, rater, position, rated)
     if notice := st.session_state.pop(_NOTICE, None):
         st.warning(escape_markdown(notice))
-    lines = [word_diff.html_line("source", word_diff.plain(item.source))]
     if study.show_reference and item.reference is not None:
-        lines.append(word_diff.html_line("reference", word_diff.plain(item.reference)))
-    with st.container(border=True):
-        word_diff.show(lines)
+        with st.container(border=True):
+            word_diff.show([word_diff.html_line("reference", word_diff.plain(item.reference))])
     with st.form(f"rating-{study.name}-{rater}-{item.sentence}", border=False):
         for letter, text in study.translations_by_letter(rater, item).items():
             _translation(study, rater, item, letter, text, marks.get(item.sentence, {}).get(letter))
@@ -47,33 +44,18 @@ def show(study: Study, rater: str) -> None:
 
 def _translation(study: Study, rater: str, item: Item, letter: str, text: str, mark: Mark | None) -> None:
     with st.container(border=True):
-        word_diff.show([word_diff.html_line(letter, word_diff.plain(text))])
+        word_marks.show(_source(item, mark), [(letter, text)], _MARKS, _key(study, rater, item, letter, "words"))
         st.segmented_control(
             f"Quality of {letter}, 5 is best",
             QUALITIES,
             default=mark.quality if mark else None,
             key=_key(study, rater, item, letter, "quality"),
         )
-        labels = word_labels(item.words)
-        for side, label in _WORDS.items():
-            st.pills(
-                label,
-                range(len(labels)),
-                format_func=labels.__getitem__,
-                selection_mode="multi",
-                default=list(getattr(mark, side)) if mark else None,
-                key=_key(study, rater, item, letter, side),
-            )
 
 
-def word_labels(words: list[str]) -> list[str]:
-    """Unique label for each source word; repeated words are numbered."""
-    counts: Counter[str] = Counter()
-    labels = []
-    for word in words:
-        counts[word] += 1
-        labels.append(escape_markdown(word if counts[word] == 1 else f"{word} ({counts[word]})"))
-    return labels
+def _source(item: Item, mark: Mark | None) -> word_marks.MarkedLine:
+    """The words of the source, marked as in the rating that is stored."""
+    return word_marks.MarkedLine("source", item.words, {side: getattr(mark, side) for side in _MARKS} if mark else {})
 
 
 def _position(study: Study, rater: str, rated: list[bool]) -> int:
@@ -120,23 +102,28 @@ def _key(study: Study, rater: str, item: Item, letter: str, part: str) -> str:
 def _save(study: Study, rater: str, position: int) -> None:
     """Save the form if every translation has a quality, and go to the next sentence."""
     item = study.items[position]
-    marks: dict[str, Mark] = {}
-    missing = []
-    for letter in study.translations_by_letter(rater, item):
-        entry = {part: st.session_state.get(_key(study, rater, item, letter, part)) for part in ("quality", *_WORDS)}
-        if entry["quality"] is None:
-            missing.append(letter)
-        else:
-            marks[letter] = Mark(int(entry["quality"]), tuple(entry["over"] or ()), tuple(entry["under"] or ()))
-    if missing:
-        st.session_state[_NOTICE] = f"Give every translation a quality; {', '.join(missing)} has none yet."
-        return
     try:
+        marks = _filled_in(study, rater, item)
+        missing = [letter for letter in study.translations_by_letter(rater, item) if letter not in marks]
+        if missing:
+            raise RunError(f"Give every translation a quality; {', '.join(missing)} has none yet.")
         rating.save(study, rater, {item.sentence: marks})
     except RunError as error:
         st.session_state[_NOTICE] = str(error)
         return
     stepper.set_number(_position_key(study, rater), _after(study, rater, position, rating.marks(study, rater)))
+
+
+def _filled_in(study: Study, rater: str, item: Item) -> dict[str, Mark]:
+    """The ratings in the form, of the translations that have a quality."""
+    stored = rating.marks(study, rater).get(item.sentence, {})
+    marks = {}
+    for letter in study.translations_by_letter(rater, item):
+        quality = st.session_state.get(_key(study, rater, item, letter, "quality"))
+        source, key = _source(item, stored.get(letter)), _key(study, rater, item, letter, "words")
+        if quality is not None:
+            marks[letter] = Mark(int(quality), **word_marks.marked(source, _MARKS, key))
+    return marks
 
 
 def _after(study: Study, rater: str, position: int, marks: Mapping[int, Mapping[str, Mark]]) -> int:

@@ -11,7 +11,8 @@ from workbench.views.human_evaluation import form, results
 
 heading(
     "Human rating",
-    "Quality from 1 to 5 and the source words that are over- and under-translated, rated without knowing the system.",
+    "Quality from 1 to 5 and the source words that are left out (under-translated) or translated too often "
+    "(over-translated), rated without knowing the system.",
 )
 frame = current() if sidebar.rates_blind() and current().known else empty_states.require_runs()
 part = st.segmented_control(

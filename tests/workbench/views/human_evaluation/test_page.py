@@ -1,5 +1,7 @@
 """Human rating: the form names no system, goes on where one stopped, and results come on asking only."""
 
+import json
+
 import pytest
 
 from tests.workbench.views.app_pages import charts, codes, open_page, runs_of, switch, texts
@@ -9,7 +11,6 @@ from workbench.figures.spec import Recipe
 from workbench.store import rating_studies as rating
 from workbench.store.rating_studies import Mark
 from workbench.views.human_evaluation import tables as rating_tables
-from workbench.views.human_evaluation.form import word_labels
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
@@ -23,6 +24,17 @@ def _fill(at, quality: int) -> None:
     for control in at.main.button_group:
         if control.key and control.key.endswith("-quality"):
             control.set_value(quality)
+
+
+def _texts_to_mark(at) -> dict[str, dict]:
+    """What the browser is given of each source whose words can be marked, by the letter of its translation."""
+    given = [json.loads(element.proto.json) for element in at.get("bidi_component")]
+    return {text["others"][0]["label"]: text for text in given if "others" in text}
+
+
+def _mark(at, letter: str, **positions: list) -> None:
+    """What clicks on words report."""
+    at.session_state[_texts_to_mark(at)[letter]["key"]] = {"positions": positions}
 
 
 def _save(at):
@@ -45,15 +57,14 @@ def test_the_form_shows_translations_under_letters(study, with_demo):
     at = open_page("rating", rater="ann")
     kept = rating.open_study(with_demo, "blind")
     item = kept.items[0]
-    shown = kept.translations_by_letter("ann", item)
-    bodies = " ".join(element.proto.body for element in at.get("html"))
-    assert all(f"<div>{letter}</div>" in bodies for letter in shown)
-    assert "transformer" not in bodies
-    assert "future-cost" not in bodies
+    given = _texts_to_mark(at)
+    assert {letter: text["others"][0]["text"] for letter, text in given.items()} == {
+        letter: text or "(empty)" for letter, text in kept.translations_by_letter("ann", item).items()
+    }
+    assert all(text["words"] == item.words for text in given.values())
+    assert not any(name in str(given) for name in NAMES)
     keys = [control.key for control in at.main.button_group]
     assert not any(name in key for key in keys if key for name in NAMES)
-    (over,) = [control for control in at.main.button_group if control.key and control.key.endswith("-A-over")]
-    assert over.options == word_labels(item.words)
 
 
 def test_nothing_names_a_run_while_one_rates(study, with_demo):
@@ -81,8 +92,7 @@ def test_a_rating_is_kept_and_the_rater_goes_on_there(study, with_demo):
     _save(at)
     assert "Give every translation a quality" in at.warning[0].value
     _fill(at, 4)
-    (under,) = [control for control in at.main.button_group if control.key and control.key.endswith("-A-under")]
-    under.set_value([0, 2])
+    _mark(at, "A", under=[2, 0], over=[])
     _save(at)
     assert any("Sentence 2 of 3" in text for text in texts(at))
     kept = rating.open_study(with_demo, "blind")
@@ -137,10 +147,26 @@ def test_a_file_of_ratings_is_brought_in_once(study):
     assert rating.marks(study, "ann")[sentence] == better
 
 
-def test_a_word_that_comes_again_has_a_label_of_its_own():
-    assert word_labels(["the", "dog", "the", "**x**", "the"]) == [
-        "the", "dog", r"the \(2\)", r"\*\*x\*\*", r"the \(3\)",
-    ]  # fmt: skip
+def test_marks_of_an_earlier_rating_stay_where_no_word_is_clicked(study):
+    entered = rating.enter(study, "ann")
+    earlier = Mark(1, over=(0, 1), under=(1, 2))  # the second word both
+    sentence = study.items[0].sentence
+    for item in study.items:
+        letters = entered.translations_by_letter("ann", item)
+        rating.save(entered, "ann", {item.sentence: dict.fromkeys(letters, earlier)})
+    at = open_page("rating", rater="ann")
+    assert _texts_to_mark(at)["A"]["positions"] == {"under": [1, 2], "over": [0, 1]}
+    _fill(at, 5)
+    _save(at)
+    assert rating.marks(entered, "ann")[sentence]["A"] == Mark(5, earlier.over, earlier.under)
+
+
+def test_positions_that_no_word_has_are_not_kept(study):
+    at = open_page("rating", rater="ann")
+    _fill(at, 3)
+    _mark(at, "A", under=[-1, 1, 1000, "0", None], over="all")
+    _save(at)
+    assert rating.marks(study, "ann")[study.items[0].sentence]["A"] == Mark(3, (), (1,))
 
 
 def test_a_name_that_cannot_be_kept_is_a_sentence(study):
