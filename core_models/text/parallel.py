@@ -102,7 +102,7 @@ def read_parallel(
     if target is not None:
         targets = read_lines(target)
         if len(sources) != len(targets):
-            raise TextError(_explain_mismatch(source, sources, Path(target), targets))
+            raise TextError(explain_mismatch(source, sources, Path(target), targets))
     ids_path = find_document_ids(source) if documents is None else Path(documents)
     ids = None if ids_path is None else _read_document_ids(ids_path, source, len(sources))
     return ParallelText(name or _stem(source), sources, targets, ids)
@@ -239,7 +239,7 @@ def _stem(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).stem
 
 
-def _explain_mismatch(source: Path, sources: list[str], target: Path, targets: list[str]) -> str:
+def explain_mismatch(source: str | Path, sources: Sequence[str], target: str | Path, targets: Sequence[str]) -> str:
     """Explain where two files are misaligned: a false line end, a byte-order mark, or the first visible difference."""
     counts = f"{source} has {len(sources)} lines but {target} has {len(targets)}"
     (short, shorter), (long, longer) = sorted(((source, sources), (target, targets)), key=lambda side: len(side[1]))

@@ -1,4 +1,4 @@
-"""Import of translations that were made elsewhere: plain files, one line per sentence, become outside runs.
+"""Import of translations that were made elsewhere: plain text, one line per sentence, becomes outside runs.
 
 Everything is read and checked before anything is written. Knows files and run folders, no models.
 """
@@ -12,11 +12,13 @@ from pathlib import Path
 from core_models.config import CONFIG
 from core_models.files.atomic_folders import anything, atomic_replace_folder, mend, refuse_foreign
 from core_models.settings import write_yaml
-from core_models.text.parallel import read_parallel
+from core_models.text.parallel import TextError, explain_mismatch, read_parallel, split_lines
+from workbench.store import read_only
 from workbench.store.runs import OutsideConfig, Run, RunError, open_run
 from workbench.store.translation_writer import foreign_to_translations, write_hypotheses
 from workbench.store.translations import TestSet
 
+FOLDER = "outside"  # of imported runs, below the runs folder
 _COMMAND = "runs import-translations"
 _NAME = re.compile(r"\w[\w.+ -]*")  # what may be a folder on every system, and no RUN@step
 
@@ -42,18 +44,45 @@ def import_translations(folder: Path, test_set: TestSet, source: Path, systems: 
     translations = {name: read_parallel(source, path).targets or [] for name, path in systems.items()}
     runs = [_run(folder / name) for name in systems]
     for run in runs:  # check all before writing the first
-        if (run.folder / CONFIG).is_file():
-            refuse_foreign(run.translations_folder(test_set.name), _COMMAND, foreign_to_translations)
-        else:
-            refuse_foreign(run.folder, _COMMAND, anything)
+        _refuse_foreign(run, test_set)
     for run, (name, path) in zip(runs, systems.items(), strict=True):
-        if (run.folder / CONFIG).is_file():
-            write_hypotheses(run, test_set, translations[name], path.name)
-            continue
-        with atomic_replace_folder(run.folder, _COMMAND, anything) as part:
-            write_yaml(part / CONFIG, OutsideConfig(name=name).model_dump())
-            write_hypotheses(Run(part, name), test_set, translations[name], path.name)
+        _write(run, test_set, translations[name], path.name)
     return runs
+
+
+def import_content(root: Path, name: str, content: bytes, origin: str, test_set: TestSet) -> Run:
+    """Write a file's content as the translations of a system that has none of this test set yet.
+
+    origin: the name of the file. The run lies in the folder `outside` below `root`. Raises RunError, TextError and
+    ReadOnlyError.
+    """
+    read_only.check()
+    _check_name("system", name)
+    run = _run(root / FOLDER / name)
+    if test_set.name in run.translated():
+        raise RunError(f"{FOLDER}/{name} has translations of {test_set.name} already; give this system another name")
+    lines = split_lines(content, origin)
+    if len(lines) != len(test_set.sources):
+        raise TextError(explain_mismatch(test_set.name, test_set.sources, origin, lines))
+    _refuse_foreign(run, test_set)
+    _write(run, test_set, lines, origin)
+    return run
+
+
+def _refuse_foreign(run: Run, test_set: TestSet) -> None:
+    if (run.folder / CONFIG).is_file():
+        refuse_foreign(run.translations_folder(test_set.name), _COMMAND, foreign_to_translations)
+    else:
+        refuse_foreign(run.folder, _COMMAND, anything)
+
+
+def _write(run: Run, test_set: TestSet, lines: Sequence[str], origin: str) -> None:
+    if (run.folder / CONFIG).is_file():
+        write_hypotheses(run, test_set, lines, origin)
+        return
+    with atomic_replace_folder(run.folder, _COMMAND, anything) as part:
+        write_yaml(part / CONFIG, OutsideConfig(name=run.name).model_dump())
+        write_hypotheses(Run(part, run.name), test_set, lines, origin)
 
 
 def _run(folder: Path) -> Run:

@@ -122,6 +122,38 @@ def test_refusals_name_what_is_wrong(files, tmp_path, copied_runs):
             external.import_translations(tmp_path / "out", test_set, files / "src.de", {name: files / "online-a.en"})
 
 
+def test_a_file_s_content_becomes_a_run_with_the_test_set_as_it_is(runs, tmp_path):
+    test_set = runs[0].translations("small").test_set
+    content = "\ufeff" + "".join(f"{line}\r\n" for line in SYSTEMS["online-b"])
+    run = external.import_content(tmp_path / "other", "mine", content.encode(), "mine.txt", test_set)
+    (listed,) = list_runs(tmp_path / "other")
+    assert (listed.name, listed.outside, listed.folder) == ("outside/mine", True, run.folder)
+    assert listed.translations("small").hypotheses == SYSTEMS["online-b"]
+    assert listed.translations("small").test_set == test_set
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("new", b"a\nb\nc\n", "small has 4 lines but new.txt has 3: at line 4"),
+        ("new", b"a\nb\nc\nd\ne\n", "small has 4 lines but new.txt has 5"),
+        ("new", b"", "new.txt: the file is empty"),
+        ("new", "ä\n".encode("latin-1") * 4, r"new.txt:1: not UTF-8"),
+        ("new", "a\n".encode("utf-16") * 4, r"new.txt:1: not UTF-8 .*UTF-16"),
+        ("online-a", b"a\n" * 4, "outside/online-a has translations of small already; give this system another name"),
+        ("", b"a\n" * 4, "cannot be a folder's name"),
+        ("../up", b"a\n" * 4, "cannot be a folder's name"),
+    ],
+)
+def test_content_that_does_not_fit_is_refused_and_leaves_nothing(runs, name, content, said):
+    root = runs[0].folder.parents[1]
+    test_set, before = runs[0].translations("small").test_set, sorted(root.rglob("*"))
+    with pytest.raises(ValueError, match=said):
+        external.import_content(root, name, content, "new.txt", test_set)
+    assert sorted(root.rglob("*")) == before
+    assert runs[0].translations("small").hypotheses == SYSTEMS["online-a"]
+
+
 def test_what_needs_a_model_says_that_there_is_none(runs):
     run = runs[0]
     for ask in (

@@ -15,8 +15,8 @@ from workbench import cli
 from workbench.export import collection
 from workbench.figures.spec import Recipe
 from workbench.jobs import processes, queue
+from workbench.store import external, read_only, segment_annotations
 from workbench.store import rating_studies as rating
-from workbench.store import read_only, segment_annotations
 from workbench.store.runs import list_runs
 
 
@@ -56,6 +56,7 @@ def test_every_writer_of_the_workbench_refuses_and_nothing_is_started(shown, tmp
         lambda: rating.create(shown, "other", [run], "test", 3, 1, False),
         lambda: collection.clear(collection.file_of(shown)),
         lambda: segment_annotations.save(shown, "test", "a.txt", b"x\n" * 30, 30),
+        lambda: external.import_content(shown, "new", b"x\n" * 30, "a.txt", run.translations("test").test_set),
     )
     for change in refused:
         with pytest.raises(read_only.ReadOnlyError, match="started with --read-only"):

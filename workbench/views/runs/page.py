@@ -4,7 +4,7 @@ import shlex
 
 from workbench.app.components import empty_states
 from workbench.app.frame import current, heading
-from workbench.views.runs import table
+from workbench.views.runs import import_form, table
 
 heading(
     "Runs",
@@ -12,6 +12,7 @@ heading(
 )
 frame = current()
 if frame.runs:
+    import_form.show(frame)
     table.show(frame)
 else:
     empty_states.empty_state(

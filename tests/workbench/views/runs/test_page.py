@@ -6,6 +6,8 @@ from sacrebleu.metrics import BLEU
 from tests.workbench.views.app_pages import codes, open_page, runs_of
 from workbench.evaluation import bleu_cache, scoring
 from workbench.evaluation import run_table as overview
+from workbench.store import read_only
+from workbench.store.runs import open_run
 from workbench.views.runs import table as run_table
 
 
@@ -73,3 +75,39 @@ def test_selecting_rows_chooses_at_most_six_runs(monkeypatch):
     monkeypatch.setattr(st, "session_state", state)
     run_table.select("table", [f"run-{number}" for number in range(9)])
     assert state["runs"] == [f"run-{number}" for number in range(6)]
+
+
+def _import(at, name: str, content: bytes):
+    at.text_input(key="import-name").set_value(name)
+    at.file_uploader(key="import-file").upload("mine.txt", content, "text/plain")
+    next(button for button in at.button if button.label == "Import").click().run()
+    return [error.value.replace("\\", "") for error in at.error]
+
+
+def test_translations_are_imported_from_a_file_for_the_test_set_of_a_run(with_demo):
+    at = open_page("runs")
+    test_set = runs_of(with_demo, "transformer")[0].translations("test").test_set
+    assert at.selectbox(key="import-test-set").value == ("demo/transformer", "test")
+    errors = _import(at, "mine", b"a line\n")
+    assert len(errors) == 1
+    assert "test has 30 lines but mine.txt has 1" in errors[0]
+    assert _import(at, "mine", "".join(f"{line}\n" for line in test_set.references).encode()) == []
+    assert "outside/mine is there" in at.success[0].value.replace("\\", "")
+    table = at.dataframe[0].value.set_index("run")
+    assert (table.loc["outside/mine", "state"], table.loc["outside/mine", "bleu"]) == ("outside", pytest.approx(100))
+    assert open_run(with_demo / "outside" / "mine").translations("test").test_set == test_set
+    assert "already" in _import(at, "mine", b"x\n" * 30)[0]
+
+
+def test_a_file_to_import_must_be_chosen(with_demo):
+    at = open_page("runs")
+    next(button for button in at.button if button.label == "Import").click().run()
+    assert [error.value.replace("\\", "") for error in at.error] == ["Choose a file with the translations."]
+
+
+def test_nothing_is_imported_where_nothing_may_be_written(with_demo, monkeypatch):
+    monkeypatch.setenv(read_only.READ_ONLY, "1")
+    at = open_page("runs")
+    assert all(button.disabled for button in at.button if button.label == "Import")
+    (popover,) = [one for one in at.get("popover") if one.proto.popover.label == "Import translations"]
+    assert popover.proto.popover.disabled
