@@ -50,6 +50,19 @@ def token_texts(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(token_text(token, pieces) for token in tokens)
 
 
+def pieces_text(text: str) -> str:
+    """Pieces separated by blanks, as drawn."""
+    return " ".join(token_text(piece, piece=True) for piece in text.split(" ")) if text else ""
+
+
+def with_drawn_pieces(table: pd.DataFrame) -> pd.DataFrame:
+    """The table for the screen: columns of pieces, or of several separated by blanks, as drawn."""
+    texts = table.select_dtypes(exclude=["number", "bool"])
+    of_pieces = [str(name) for name in texts if are_pieces(value for value in texts[name] if isinstance(value, str))]
+    drawn = {name: texts[name].map(pieces_text, na_action="ignore") for name in of_pieces}
+    return table.assign(**drawn)
+
+
 def label_every(count: int) -> int:
     """The n at which every nth of `count` tokens gets a label, for at most 40 labels on an axis."""
     return max(1, -(-count // MOST_LABELS))

@@ -14,7 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from workbench.plotting import theme
-from workbench.plotting.axes import plotly_text
+from workbench.plotting.axes import plotly_text, with_drawn_pieces
 from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Panel, Points, Rule, Segments, SeriesStyle
 
 _PIXELS_PER_POINT = 1.9  # marks are given in points at final size on paper; the screen shows them larger
@@ -62,7 +62,7 @@ def _hover(mark: Mark, panel: Panel) -> dict:
     if len(mark.table) > _MOST_HOVER_TEXTS:
         return {"hovertemplate": f"{plotly_text(mark.series)}<br>%{{x}}<br>%{{y:.4g}}<extra></extra>"}
     axes = {mark.x: panel.x, mark.y: panel.y}
-    table = mark.rows()
+    table = with_drawn_pieces(mark.rows())
     lines = []
     for row in table.to_dict("records"):
         texts = [plotly_text(mark.series)] if mark.series else []

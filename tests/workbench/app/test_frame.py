@@ -12,7 +12,15 @@ from streamlit.testing.v1 import AppTest
 
 from core_models.translator import Translation
 from tests.paths import ROOT
-from tests.workbench.views.app_pages import charts, codes, open_page, read_as_markdown, runs_of, texts
+from tests.workbench.views.app_pages import (
+    charts,
+    codes,
+    open_page,
+    read_as_markdown,
+    runs_of,
+    showing_piece_marks,
+    texts,
+)
 from workbench.app.frame import escape_markdown
 from workbench.store.runs import open_run
 from workbench.store.translation_writer import write_translations
@@ -78,6 +86,7 @@ def test_a_page_shows_one_run(page, with_demo):
     assert at.sidebar.multiselect(key="runs").value == ["demo/future-cost-2"]
     assert not at.error
     assert not at.warning
+    assert not showing_piece_marks(at)
 
 
 @pytest.mark.parametrize("page", ["scores", "lengths", "attention", "tokens", "beam_trees", "future_cost", "curves"])

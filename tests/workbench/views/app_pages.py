@@ -93,6 +93,13 @@ def sentence_lines(at: AppTest) -> dict:
     return given[0] if given else {"lines": [], "shadings": [], "selected": {}}
 
 
+def showing_piece_marks(at: AppTest) -> list[str]:
+    """The kinds of elements that show the ▁ of SentencePiece's pieces, in a text, a table or on hover."""
+    written = ("▁".encode(), rb"\u2581")  # as text, and in JSON
+    shown = [(element.type, element.proto.SerializeToString()) for element in at.main if element.proto is not None]
+    return [kind for kind, content in shown if any(mark in content for mark in written)]
+
+
 def codes(at: AppTest) -> list[str]:
     return [element.value for element in at.code]
 

@@ -30,6 +30,7 @@ from workbench.figures.registry import spec_of
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe, figure_command, recipe_of
 from workbench.plotting import animation
+from workbench.plotting.axes import with_drawn_pieces
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
 from workbench.plotting.plotly_renderer import to_plotly
@@ -224,7 +225,8 @@ def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> Non
                 help=f"Download as {label}",
             )
         with st.popover("Table"):
-            st.dataframe(figure.table, hide_index=True, placeholder="–", key=f"table-{key}", alt=figure.summary)
+            table = with_drawn_pieces(figure.table)
+            st.dataframe(table, hide_index=True, placeholder="–", key=f"table-{key}", alt=figure.summary)
         with st.popover("Command"):
             st.code(command, language="bash", wrap_lines=True)
         if recipe is not None:

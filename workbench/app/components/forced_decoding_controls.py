@@ -11,6 +11,7 @@ from workbench.app.components import empty_states, page_sections, word_diff
 from workbench.app.frame import Frame
 from workbench.evaluation.live_trace import TARGETS, SentenceTrace, trace_sentence
 from workbench.figures.options import CorpusOptions, FigureOptions, ForcedOptions, default
+from workbench.plotting.axes import token_texts
 from workbench.store.runs import Run
 
 FORCED = {"reference": "References", "own": "Model outputs"}
@@ -89,6 +90,7 @@ def by_number(key: str, options: Collection[str]) -> None:
 
 def marked(tokens: Sequence[str], position: int, decoder: bool) -> None:
     """Show the sentence with a position marked; in the decoder only the prefix, since the rest is not generated yet."""
+    tokens = token_texts(tokens)
     before, after = " ".join(tokens[:position]), "" if decoder else " ".join(tokens[position + 1 :])
     pieces = [Difference(True, f"{before} ", f"{before} ")] if before else []
     pieces.append(Difference(False, "", tokens[position]))

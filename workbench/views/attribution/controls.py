@@ -9,6 +9,7 @@ import streamlit as st
 from workbench.app.components import forced_decoding_controls
 from workbench.figures.options import choices
 from workbench.figures.request import Request
+from workbench.plotting.axes import with_drawn_pieces
 from workbench.views.attribution.figures import AttributionOptions, WordAttributionOptions, sums_table
 from workbench.views.attribution.measure import BASELINES, METHODS, WHOLE
 
@@ -57,8 +58,9 @@ def options(words: Sequence[str], translation: Mapping[str, object]) -> Attribut
 
 def completeness(request: Request, options: AttributionOptions) -> None:
     """Table of the sums of the attributions and the differences that they should equal."""
+    sums = sums_table(request, options, options.word if isinstance(options, WordAttributionOptions) else None)
     st.dataframe(
-        sums_table(request, options, options.word if isinstance(options, WordAttributionOptions) else None),
+        with_drawn_pieces(sums),
         hide_index=True,
         placeholder="–",
         width="content",

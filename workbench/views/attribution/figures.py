@@ -80,6 +80,8 @@ def _caption(explained: list[Explained], options: AttributionOptions) -> str:
 
 def _completeness_text(explained: list[Explained], request: Request) -> str:
     """Sentence on the completeness of each run's attribution: sum, difference, error and steps of the last row."""
+    from workbench.plotting.axes import token_text
+
     descriptions = []
     names = short_names(request.runs)
     for item in explained:
@@ -90,8 +92,8 @@ def _completeness_text(explained: list[Explained], request: Request) -> str:
         several = len(values.positions) > 1 and values.steps.any()
         rows = f"; complete are {values.complete.sum()} of {len(values.positions)} rows" if several else ""
         descriptions.append(
-            f"{names[item.run.name]}: log P of {item.words[-1]} is {values.log_prob[-1]:.2f}, of the baseline "
-            f"{values.baseline_log_prob[-1]:.2f}, difference {difference:+.3f} nats; the attributions sum to "
+            f"{names[item.run.name]}: log P of {token_text(item.words[-1])} is {values.log_prob[-1]:.2f}, of the "
+            f"baseline {values.baseline_log_prob[-1]:.2f}, difference {difference:+.3f} nats; the attributions sum to "
             f"{difference + error:+.3f} (error {error:+.4f}{steps_text}{end}){rows}"
         )
     return f"{'; '.join(descriptions)}."

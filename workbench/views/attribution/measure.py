@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from workbench.evaluation.document_context import ContextSentences, as_arguments
 from workbench.evaluation.forced_decoding import opened, stamp
 from workbench.evaluation.live_trace import trace_sentence
+from workbench.plotting.axes import token_texts
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ def sums(explained: Sequence[Explained], names: Mapping[str, str]) -> pd.DataFra
 def shared_words(
     runs: Sequence[Run], test: str, sentence: int, forced: tuple[str, str], names: Mapping[str, str]
 ) -> list[str]:
-    """Words of the runs' translations by position, up to the shortest; one label if all runs agree."""
-    targets = [trace_sentence(run, test, sentence, *forced).target for run in runs]
+    """Words as drawn of the runs' translations by position, up to the shortest; one label if all runs agree."""
+    targets = [token_texts(trace_sentence(run, test, sentence, *forced).target) for run in runs]
     return [
         " / ".join(
             dict.fromkeys(

@@ -9,6 +9,7 @@ import streamlit as st
 from workbench.app.frame import escape_markdown
 from workbench.figures.options import default
 from workbench.figures.request import Request
+from workbench.plotting.axes import with_drawn_pieces
 from workbench.views.beam_search.figures import BeamOptions, default_steps
 from workbench.views.beam_search.measure import beam_difference
 
@@ -57,7 +58,7 @@ def only_lists(request: Request, names: dict[str, str]) -> None:
         column.markdown(f"**Only {escape_markdown(names[run.name])}** considered {len(table)} candidates")
         shown = table.assign(prefix=[" ".join(prefix) for prefix in table["prefix"]])
         column.dataframe(
-            shown,
+            with_drawn_pieces(shown),
             hide_index=True,
             placeholder="–",
             height=300,

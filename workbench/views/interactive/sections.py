@@ -13,6 +13,7 @@ from workbench.app.components import figure_view
 from workbench.app.components import word_diff as diff_view
 from workbench.app.frame import escape_markdown
 from workbench.app.url_state import PREFIX
+from workbench.plotting.axes import token_texts, with_drawn_pieces
 from workbench.store.runs import Run
 from workbench.views.beam_search import controls as beam_controls
 from workbench.views.beam_search import node_selection
@@ -87,14 +88,15 @@ def pieces(continued: Sequence[Continued], names: Mapping[str, str]) -> None:
     """Pieces of each run's output; a click on one sets the prefix to the text up to it."""
     for item in continued:
         name, tokens = names[item.run.name], item.forced.tokens
+        drawn = token_texts(tokens)
         texts, key = prefix_constrained.prefixes(tokens), f"pieces-{name}"
         if not texts:
             st.text(f"{name}: {diff_view.EMPTY}")
             continue
         st.pills(
             escape_markdown(name), range(len(texts)), key=key, on_change=_set_prefix, args=(key, texts),
-            format_func=lambda number, tokens=tokens: (  # numbered, since equal ones would be one
-                f":gray[{number + 1}] {escape_markdown(tokens[number])}"
+            format_func=lambda number, drawn=drawn: (  # numbered, since equal ones would be one
+                f":gray[{number + 1}] {escape_markdown(drawn[number])}"
             ),
             help="Click to make the text up to this subword the prefix",
         )  # fmt: skip
@@ -136,7 +138,7 @@ def tokens(item: Continued) -> None:
     )
     st.caption("Score: log P under the length penalty.")
     st.dataframe(
-        token_table(item.forced.tokens, item.forced.token_log_probs),
+        with_drawn_pieces(token_table(item.forced.tokens, item.forced.token_log_probs)),
         key="tokens",
         hide_index=True,
         placeholder="–",
@@ -149,7 +151,7 @@ def tokens(item: Continued) -> None:
 
 def alternatives(item: Continued) -> None:
     """Ranked next pieces of a run with probabilities; a click appends one to the prefix."""
-    table = prefix_constrained.alternatives(item.run, item.request.prefix, item.forced)
+    table = with_drawn_pieces(prefix_constrained.alternatives(item.run, item.request.prefix, item.forced))
     records = table[table["prefix"] != ""].to_dict("records")
     st.pills(
         "What could come next", range(len(records)), key="next", on_change=_set_prefix,

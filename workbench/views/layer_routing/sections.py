@@ -58,8 +58,9 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
         default=default(RoutingMapsOptions, "order"), required=True, key="order", bind="query-params",
     )  # fmt: skip
     growth = columns[1].toggle(
-        "Change since previous iteration", False, key="growth", bind="query-params", help="Applies to the maps"
-    )
+        "Change per iteration", False, key="growth", bind="query-params",
+        help="Maps of the change since the previous iteration",
+    )  # fmt: skip
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
     translation = forced_decoding_controls.target()
     with errors_as_messages():

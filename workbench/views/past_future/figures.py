@@ -252,6 +252,7 @@ def _strip(request: Request, options: StripOptions) -> Figure:
     import numpy as np
     import pandas as pd
 
+    from workbench.plotting.axes import token_text
     from workbench.views.past_future.plots import past_future_strip
 
     runs = drawable_runs(request)
@@ -260,7 +261,7 @@ def _strip(request: Request, options: StripOptions) -> Figure:
     if step is not None:
         reaching = [sentence for sentence in sentences if step < len(sentence.targets)]
         cells = pd.concat([_cells(sentence, sentence.groups) for sentence in reaching], ignore_index=True)
-        predicted = " and ".join(dict.fromkeys(repr(sentence.targets[step]) for sentence in reaching))
+        predicted = " and ".join(dict.fromkeys(repr(token_text(sentence.targets[step])) for sentence in reaching))
         when = f"at step {step}, where {predicted} is predicted"
         return past_future_strip(cells, None, step, f"Mass of source words {when}, {_mass_caption(options, reaching)}")
     sentence = sentences[0]

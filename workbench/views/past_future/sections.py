@@ -29,7 +29,7 @@ from workbench.evaluation.gold_alignments import has_truth
 from workbench.evaluation.live_trace import trace_sentence
 from workbench.figures.options import choices, default
 from workbench.figures.request import Request
-from workbench.plotting.axes import token_text
+from workbench.plotting.axes import token_texts
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.past_future.corpus_figures import RANKED, UnderTranslationOptions, remainder_table
 from workbench.views.past_future.figures import iterations
@@ -103,8 +103,8 @@ def _figures_with_sliders(
     figure_view.show("past-future", replace(at_step, options={**at_step.options, **maps}))
     if step == "all" and st.toggle("Play the steps", False, key="play", bind="query-params"):
         frames = {
-            f"{number}  {token_text(token)}": replace(at_step, options={**at_step.options, "step": str(number)})
-            for number, token in enumerate(targets)
+            f"{number}  {token}": replace(at_step, options={**at_step.options, "step": str(number)})
+            for number, token in enumerate(token_texts(targets))
         }
         figure_view.show_playing("past-future-strip", at_step, frames)
     else:
@@ -120,8 +120,9 @@ def _token_selection(
     option: str, label: str, tokens: Sequence[str], key: str, placeholder: str, max_selections: int
 ) -> dict[str, object]:
     """Figure option with the selected tokens of a sentence; an empty list lets the figure choose."""
+    texts = token_texts(tokens)
     selected = st.multiselect(
-        label, range(len(tokens)), format_func=lambda index: f"{index}  {tokens[index]}", key=key,
+        label, range(len(tokens)), format_func=lambda index: f"{index}  {texts[index]}", key=key,
         placeholder=placeholder, persist_state="session", max_selections=max_selections,
     )  # fmt: skip
     return {option: [index for index in sorted(selected) if index < len(tokens)]}

@@ -9,7 +9,7 @@ import core_models
 from analyses import aligner as aligners
 from analyses import attention, beam
 from analyses.attention import text_of
-from tests.workbench.views.app_pages import charts, open_page, runs_of, texts
+from tests.workbench.views.app_pages import charts, open_page, runs_of, showing_piece_marks, texts
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.views.beam_search import node_selection
@@ -81,6 +81,7 @@ def test_alternatives_are_what_the_system_thinks_of_each_next_piece(pair):
 
 def test_a_click_on_a_piece_or_an_alternative_makes_the_prefix(pair):
     at = open_page("translate", runs=PAIR, sentence="2", beam="3", inside="Next subword")
+    assert not showing_piece_marks(at)
     assert not at.text_input(key="prefix").value
     _, free = searched(pair[1])
     pills(at, "pieces-future-cost-2").set_value(1).run()

@@ -8,7 +8,7 @@ import pytest
 
 import core_models
 from analyses import routing
-from tests.workbench.views.app_pages import charts, codes, open_page, texts
+from tests.workbench.views.app_pages import charts, codes, open_page, showing_piece_marks, texts
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, open_run
@@ -56,6 +56,7 @@ def test_a_position_in_the_url_is_a_number(both, asked):
     at = open_page("routing", **both, sentence="2", translation="Reference", position=asked)
     assert at.select_slider(key="position").value == "3"
     assert at.select_slider(key="position").options[4] == "3"
+    assert not showing_piece_marks(at)
     assert not at.warning
     assert all("--option position=3 " in code for code in codes(at) if code.startswith("workbench figure"))
 

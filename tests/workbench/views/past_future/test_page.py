@@ -8,7 +8,7 @@ import pytest
 import core_models
 from analyses import past_future
 from analyses.attention import joined
-from tests.workbench.views.app_pages import charts, codes, open_page, texts
+from tests.workbench.views.app_pages import charts, codes, open_page, showing_piece_marks, texts
 from workbench.evaluation.gold_alignments import truths
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
@@ -147,6 +147,9 @@ def test_the_page_links_its_figures(both, passed):
     np.testing.assert_allclose(maps["data"][0]["z"], mass[1, ..., 0].T, atol=1e-5)
     (heat,) = [trace for trace in strip["data"] if trace["type"] == "heatmap"]
     np.testing.assert_allclose(heat["z"], mass[1, 1].T, atol=1e-5)
+    at.toggle(key="pieces").set_value(True).run()
+    assert not showing_piece_marks(at)
+    at.toggle(key="pieces").set_value(False)
     at.multiselect(key="lives").set_value([1]).run()
     assert "--option 'source=[1]'" in codes(at)[-1]
     at.select_slider(key="step").set_value("all").run()
