@@ -23,6 +23,16 @@ from core_models.files.run_files import CONFIGURATION, read_bytes
 MAX_ALIASES = 16  # in a YAML file: an alias may repeat a node with other aliases, so 100 could stand for 10^16 nodes
 _ALIAS = re.compile(r"(?:^|[\s\[\]{},:?-])\*")  # possible start of an alias
 MAX_LEVELS_IN_C = 500  # nesting of YAML that libyaml may read: far below the stack limit of any thread and of Python
+# What fairseq, Hugging Face and others call a setting, where the most similar name here may be another one.
+SYNONYMS = {
+    "updates": "max_steps", "max_update": "max_steps", "max_updates": "max_steps", "steps": "max_steps",
+    "iterations": "max_steps", "lr": "learning_rate", "min_lr": "minimum_learning_rate",
+    "update_freq": "accumulate", "grad_accum": "accumulate", "clip_norm": "max_grad_norm",
+    "gradient_clip": "max_grad_norm", "eval_steps": "validate_every", "save_steps": "save_every",
+    "logging_steps": "log_every", "dtype": "precision", "fp16": "precision", "hidden_size": "d_model",
+    "d_ff": "ffn_dim", "intermediate_size": "ffn_dim", "attention_heads": "heads", "alpha": "length_penalty",
+    "num_beams": "beam", "num_return_sequences": "n_best", "max_new_tokens": "max_length",
+}  # fmt: skip
 
 
 class ConfigError(ValueError):
@@ -90,8 +100,9 @@ def _too_large(given: object, path: str = "") -> Iterator[tuple[str, int]]:
 
 
 def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
-    """'did you mean x?', or all known names."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    """'did you mean x?', or all known names; `SYNONYMS` before similar names."""
+    synonym = SYNONYMS.get(name)
+    close = [synonym] if synonym in known else difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core_models.config import PRESETS, ModelConfig, RunConfig, SearchConfig, read_config
-from core_models.settings import ConfigError, parse, read_yaml, write_yaml
+from core_models.config import PRESETS, ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
+from core_models.settings import SYNONYMS, ConfigError, parse, read_yaml, write_yaml
 from core_models.system_builder import build
 from core_models.system_catalogue import SYSTEMS, catalogue
 from core_models.system_spec import describe
@@ -118,6 +118,22 @@ def test_changing_a_system_leaves_the_catalogue_alone():
 def test_a_wrong_name_or_key_is_answered_with_the_nearest(name, message):
     with pytest.raises(ConfigError, match=message):
         describe(name)
+
+
+@pytest.mark.parametrize(("synonym", "name"), SYNONYMS.items())
+def test_a_key_of_another_toolkit_is_answered_with_the_name_here(synonym, name):
+    sections = [section for section in (ModelConfig, TrainingConfig, SearchConfig) if name in section.model_fields]
+    assert sections
+    for section in sections:
+        with pytest.raises(ConfigError, match=f"unknown key '{synonym}'; did you mean '{name}'\\?"):
+            parse(section, {synonym: 1})
+
+
+def test_synonyms_are_answered_in_the_name_of_a_system_and_only_where_the_name_is_known():
+    with pytest.raises(ConfigError, match=r"an option 'hidden_size'; did you mean 'd_model'\?"):
+        describe("transformer:preset=tiny,hidden_size=64")
+    with pytest.raises(ConfigError, match=r"unknown key 'lr'; known: beam, "):
+        parse(SearchConfig, {"lr": 1})
 
 
 @pytest.mark.parametrize(
