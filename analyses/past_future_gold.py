@@ -45,6 +45,11 @@ def cells(links: Iterable[Link], words: int, steps: int, present: Present = "out
     return table.astype({"step": int, "word": int, "past": bool, "moved": bool})
 
 
+def misjudged(shares: np.ndarray, past: np.ndarray) -> np.ndarray:
+    """Cells whose share of PAST [n] says the opposite of past [n]: below one half where True, above where False."""
+    return np.where(past, shares < 0.5, shares > 0.5)
+
+
 def position_scores(steps: int, words: int) -> np.ndarray:
     """The rule i / I < t / T as a score, t / T - i / I, both counted from 1: [T, I]."""
     return np.arange(1, steps + 1)[:, None] / steps - np.arange(1, words + 1)[None, :] / words

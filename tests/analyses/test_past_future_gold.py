@@ -44,6 +44,11 @@ def test_the_rules_by_hand():
     np.testing.assert_allclose(truth.cumulative_attention(layers)[1], truth.cumulative_attention(attention[::-1]))
 
 
+def test_a_cell_is_misjudged_where_the_larger_share_contradicts_it():
+    shares, past = np.array([0.9, 0.9, 0.1, 0.1, 0.5, 0.5]), np.array([True, False, True, False, True, False])
+    assert truth.misjudged(shares, past).tolist() == [False, True, True, False, False, False]
+
+
 def by_pairs(scores, positive, weights):
     """Every positive beside every negative."""
     won = total = 0.0

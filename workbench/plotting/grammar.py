@@ -29,6 +29,7 @@ Side = Literal["source", "target"]
 
 # Of a label on an axis; the whole text is in the hover text and in the table.
 MOST_CHARACTERS = {"tokens": 24, "category": 48, "number": 48}
+_INSIDE = 0.04  # of a cell, between its edge and an outline
 
 
 def cut(text: str, most: int) -> str:
@@ -166,6 +167,23 @@ class Segments(Mark):
     column_fields: ClassVar[tuple[str, ...]] = ("x", "y", "x_end", "y_end")
     x_end: str = "x_end"
     y_end: str = "y_end"
+
+
+@dataclass(frozen=True, eq=False)
+class Outlines(Mark):
+    """Rectangles around cells of a heat map, centered at (x, y), `across` cells wide and `down` cells high."""
+
+    kind: ClassVar[str] = "outlines"
+    column_fields: ClassVar[tuple[str, ...]] = ("x", "y")
+    across: float = 1.0
+    down: float = 1.0
+
+    def path(self) -> tuple[np.ndarray, np.ndarray]:
+        """All rectangles as one line, x and y, broken by NaN after each; they keep off the cells beside theirs."""
+        left_right = (self.across / 2 - _INSIDE) * np.array([-1, 1, 1, -1, -1, np.nan])
+        up_down = (self.down / 2 - _INSIDE) * np.array([-1, -1, 1, 1, -1, np.nan])
+        x, y = self.values(self.x)[:, None] + left_right, self.values(self.y)[:, None] + up_down
+        return x.ravel(), y.ravel()
 
 
 @dataclass(frozen=True, eq=False)

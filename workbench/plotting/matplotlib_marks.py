@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from workbench.plotting import theme
-from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Points, Rule, Segments, SeriesStyle
+from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Outlines, Points, Rule, Segments, SeriesStyle
 
 CELLS = "cells"  # the id of a heat map's cells, by which a color bar finds them
 _DASHES = {
@@ -55,6 +55,8 @@ def legend_handle(mark: Mark, grey: bool) -> Line2D | Patch:
     if isinstance(mark, Bars):
         face = "none" if mark.style.hollow else color
         return Patch(facecolor=face, edgecolor=color, alpha=mark.style.opacity)
+    if isinstance(mark, Outlines):
+        return Patch(facecolor="none", edgecolor=color, linewidth=mark.style.width, alpha=mark.style.opacity)
     markers = {} if isinstance(mark, Segments | Rule) else _marker_options(mark.style, grey)
     line = "none" if isinstance(mark, Points) else _DASHES[mark.style.dash]
     return Line2D([], [], color=color, linestyle=line, linewidth=mark.style.width, alpha=mark.style.opacity, **markers)
@@ -122,6 +124,11 @@ def _draw_segments(mark: Segments, axes: Axes, grey: bool) -> None:
               alpha=mark.style.opacity, solid_capstyle="round", zorder=1.5)  # fmt: skip
 
 
+def _draw_outlines(mark: Outlines, axes: Axes, grey: bool) -> None:
+    axes.plot(*mark.path(), color=_color(mark.style, grey), linestyle=_DASHES[mark.style.dash],
+              linewidth=mark.style.width, alpha=mark.style.opacity, solid_joinstyle="miter", zorder=2.5)  # fmt: skip
+
+
 def _draw_labels(mark: Labels, axes: Axes, grey: bool) -> None:
     across, up, horizontal, vertical = _PLACES[mark.align]
     texts = mark.table[mark.text].astype(str)
@@ -161,6 +168,7 @@ _DRAW: dict[type[Mark], Callable[..., None]] = {
     Bars: _draw_bars,
     Points: _draw_points,
     Segments: _draw_segments,
+    Outlines: _draw_outlines,
     Labels: _draw_labels,
     Rule: _draw_rule,
     Heat: _draw_heat,

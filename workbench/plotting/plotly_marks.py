@@ -15,7 +15,19 @@ import plotly.graph_objects as go
 
 from workbench.plotting import theme
 from workbench.plotting.axes import plotly_text, with_drawn_pieces
-from workbench.plotting.grammar import Bars, Heat, Labels, Line, Mark, Panel, Points, Rule, Segments, SeriesStyle
+from workbench.plotting.grammar import (
+    Bars,
+    Heat,
+    Labels,
+    Line,
+    Mark,
+    Outlines,
+    Panel,
+    Points,
+    Rule,
+    Segments,
+    SeriesStyle,
+)
 
 _PIXELS_PER_POINT = 1.9  # marks are given in points at final size on paper; the screen shows them larger
 _MOST_MARKERS = 12
@@ -164,6 +176,14 @@ def _segments(mark: Segments, panel: Panel, dark: bool) -> list[go.Scatter]:
     ]  # fmt: skip
 
 
+def _outlines(mark: Outlines, panel: Panel, dark: bool) -> list[go.Scatter]:
+    x, y = mark.path()
+    return [
+        go.Scatter(x=x, y=y, mode="lines", line=_line_options(mark.style, dark), name=plotly_text(mark.series),
+                   legendgroup=mark.series, opacity=mark.style.opacity, hoverinfo="skip", connectgaps=False)
+    ]  # fmt: skip
+
+
 def _labels(mark: Labels, screen: Screen) -> list[go.Scatter]:
     texts = [plotly_text(text) for text in mark.table[mark.text].astype(str)]
     size = mark.font_points * screen.words
@@ -221,5 +241,6 @@ _MAKE: dict[type, Callable[..., list]] = {
     Bars: _bars,
     Points: _points,
     Segments: _segments,
+    Outlines: _outlines,
     Rule: _rule,
 }

@@ -23,6 +23,7 @@ from workbench.plotting.grammar import (
     Heat,
     Labels,
     Line,
+    Outlines,
     Panel,
     Points,
     Segments,
@@ -142,6 +143,23 @@ def test_a_line_on_cells_is_as_dark_on_a_dark_page():
     panel = replace(heat, marks=(*heat.marks, rule(2.5, horizontal=False, style=theme.BASELINE)))
     across = [to_plotly(Figure("map", "A map", (panel,)), dark).data[1] for dark in (False, True)]
     assert [line.line.color for line in across] == [theme.BLACK, theme.BLACK]
+
+
+def test_outlines_run_around_their_cells_and_no_others_on_both():
+    panel = heat_figure().panels[0]
+    wanted = pd.DataFrame({"source": [1, 4], "step": [0, 2]})
+    outlines = Outlines(wanted, "source", "step", "misjudged", theme.MODEL_1, across=2.0)
+    figure = Figure("map", "A map", (replace(panel, marks=(*panel.marks, outlines)),))
+    on_page, on_paper = to_plotly(figure).data[1], to_matplotlib(figure).axes[0].lines[0]
+    np.testing.assert_allclose([on_page.x, on_page.y], on_paper.get_data())
+    corners = np.array([on_page.x, on_page.y]).T.reshape(2, 6, 2)
+    assert np.isnan(corners[:, 5]).all()  # no line leads from one to the next
+    np.testing.assert_array_equal(corners[:, 0], corners[:, 4])
+    for cell, around in zip(wanted.to_numpy(), corners[:, :5], strict=True):
+        low, high = around.min(axis=0), around.max(axis=0)
+        np.testing.assert_allclose((low + high) / 2, cell)
+        assert ((high - low < (2.0, 1.0)) & (high - low > (1.8, 0.8))).all()
+    assert (on_page.line.color, on_paper.get_color()) == (theme.PAST, theme.PAST)
 
 
 def test_hover_of_a_large_map_says_the_value_not_its_shade():

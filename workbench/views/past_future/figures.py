@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from workbench.evaluation.gold_alignments import has_truth, truths
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
 from workbench.figures.options import MAX_CELLS, ForcedOptions, Places, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.past_future.measure import ASSIGNMENTS, CROSS, MASS, guided, require_guided
+from workbench.views.past_future.sentence_truth import Judgement, gold_links, judge, misjudged_cells, with_truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,14 +40,20 @@ class MassOptions(ForcedOptions):
     step: NonNegativeInt | Literal["all"] = Field("all", description="The target position that is looked at, from 0")
 
 
-class PastFutureOptions(MassOptions):
+class JudgedOptions(MassOptions):
+    """Options of figures that show which words are misjudged."""
+
+    truth: bool = Field(True, description="Outline misjudged words, where the forced text has gold links")
+
+
+class PastFutureOptions(JudgedOptions):
     """Options of the figure `past-future`."""
 
     difference: bool = Field(False, description="Also a map of PAST minus FUTURE")
     capsules: bool = Field(False, description="Each capsule by itself, of runs that route to some")
 
 
-class StripOptions(MassOptions):
+class StripOptions(JudgedOptions):
     """Options of the figure `past-future-strip`."""
 
     steps: Places = Field((), description=f"Target positions from 0; {MOST_STEPS} over the sentence unless told")
@@ -61,7 +67,10 @@ class LinesOptions(MassOptions):
 
 @dataclass(frozen=True, eq=False)
 class _ForcedSentence:
-    """One sentence force-decoded by one run: mass [T, I, G] of the groups, and the links of its words."""
+    """One sentence force-decoded by one run: mass [T, I, G] of the groups, and the links of its words.
+
+    The links are gold links if the sentence is judged by them.
+    """
 
     name: str
     sources: list[str]
@@ -69,7 +78,11 @@ class _ForcedSentence:
     mass: np.ndarray
     groups: tuple[str, ...]
     links: set[Link]
-    true: bool
+    judgement: Judgement
+
+    @property
+    def true(self) -> bool:
+        return self.judgement.cells is not None
 
 
 def drawable_runs(request: Request) -> list[Run]:
@@ -109,8 +122,8 @@ def _piece_mass(forced: SentenceTrace, options: MassOptions, capsules: bool) -> 
 def _forced_sentences(
     request: Request, options: MassOptions, runs: list[Run], capsules: bool = False
 ) -> list[_ForcedSentence]:
-    from analyses.attention import joined
-    from analyses.past_future import of_words
+    from analyses.attention import END, joined
+    from analyses.past_future import group_mass, of_words
 
     names = short_names(request.runs)
     sentences = []
@@ -124,9 +137,14 @@ def _forced_sentences(
         if not options.pieces:
             mass = of_words(mass, targets, sources, forced.trace[MASS].sums_to_one)
             sources, targets = joined(sources), joined(targets)
-        group_names = _groups(forced.array(MASS).shape[-1], mass.shape[-1])
-        links = _links(request, options, run, forced, sources, targets)
-        sentences.append(_ForcedSentence(names[run.name], sources, targets, mass, group_names, *links))
+        groups = forced.array(MASS).shape[-1]
+        lengths = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
+        words = None if options.pieces else lengths
+        truth, reason = gold_links(run, request.test, request.sentence, options, words)
+        links = _attended(options, forced, lengths) if truth is None else set(truth.links)
+        judgement = judge(names[run.name], truth, group_mass(mass, groups), reason)
+        group_names = _groups(groups, mass.shape[-1])
+        sentences.append(_ForcedSentence(names[run.name], sources, targets, mass, group_names, links, judgement))
     return sentences
 
 
@@ -141,31 +159,17 @@ def _groups(groups: int, count: int) -> tuple[str, ...]:
     return tuple(f"{name} {number}" for name in names for number in range(1, per_group + 1))
 
 
-def _links(
-    request: Request,
-    options: MassOptions,
-    run: Run,
-    forced: SentenceTrace,
-    sources: list[str],
-    targets: list[str],
-) -> tuple[set[Link], bool]:
-    """Gold links of a reference in words, else a link from each target token to its most attended source token."""
+def _attended(options: MassOptions, forced: SentenceTrace, lengths: tuple[int, int]) -> set[Link]:
+    """A link from each target token to its most attended source token; lengths: of source and target without </s>."""
     from analyses import attention
     from analyses.alignment import from_attention
-    from analyses.attention import END
 
-    lengths = len(sources) - (sources[-1] == END), len(targets) - (targets[-1] == END)
-    true = options.target == "reference" and not options.pieces
-    if true and has_truth(run, request.test):
-        truth = truths(run, request.test)[request.sentence]
-        if truth.fits(*lengths):
-            return set(truth.links), True
     if CROSS not in forced.trace:
-        return set(), False
+        return set()
     weights = attention.average(forced.array(CROSS))
     if not options.pieces:
         weights = attention.to_words(weights, forced.target, forced.source)
-    return from_attention(weights[: lengths[1], : lengths[0]]), False
+    return from_attention(weights[: lengths[1], : lengths[0]])
 
 
 def _cells(sentence: _ForcedSentence, groups: tuple[str, ...]) -> pd.DataFrame:
@@ -228,9 +232,9 @@ def _past_future(request: Request, options: PastFutureOptions) -> Figure:
     groups = min((sentence.groups for sentence in sentences), key=len)
     if not all(set(groups) <= set(sentence.groups) for sentence in sentences):
         raise RunError("these runs have not the same capsules; draw them one by one, or leave out capsules")
-    cells = len(groups) * sum(len(sentence.sources) * len(sentence.targets) for sentence in sentences)
-    if cells > MAX_CELLS:
-        raise RunError(f"{cells} cells are too many for maps; draw fewer runs, or the strip of single steps")
+    count = len(groups) * sum(len(sentence.sources) * len(sentence.targets) for sentence in sentences)
+    if count > MAX_CELLS:
+        raise RunError(f"{count} cells are too many for maps; draw fewer runs, or the strip of single steps")
     tables = [_cells(sentence, groups) for sentence in sentences]
     if options.difference and not options.capsules:
         signed = [replace(sentence, mass=sentence.mass[..., :1] - sentence.mass[..., 1:2]) for sentence in sentences]
@@ -243,7 +247,11 @@ def _past_future(request: Request, options: PastFutureOptions) -> Figure:
         f"Mass of source words {_mass_caption(options, sentences)} A column is the step at which its token is "
         f"predicted.{missing}{marks}"
     )
-    return past_future_maps(pd.concat(tables, ignore_index=True), links, _step(options, sentences), caption)
+    judgements = [sentence.judgement for sentence in sentences] if options.truth else []
+    misjudged = None if options.capsules else misjudged_cells(judgements)
+    cells = pd.concat(tables, ignore_index=True)
+    figure = past_future_maps(cells, links, _step(options, sentences), caption, misjudged)
+    return with_truth(figure, judgements, outlined=not options.capsules)
 
 
 @figure("past-future-strip", scope="sentence", options=StripOptions)
@@ -263,21 +271,26 @@ def _strip(request: Request, options: StripOptions) -> Figure:
         cells = pd.concat([_cells(sentence, sentence.groups) for sentence in reaching], ignore_index=True)
         predicted = " and ".join(dict.fromkeys(repr(token_text(sentence.targets[step])) for sentence in reaching))
         when = f"at step {step}, where {predicted} is predicted"
-        return past_future_strip(cells, None, step, f"Mass of source words {when}, {_mass_caption(options, reaching)}")
+        caption = f"Mass of source words {when}, {_mass_caption(options, reaching)}"
+        judgements = [sentence.judgement for sentence in reaching] if options.truth else []
+        figure = past_future_strip(cells, None, step, caption, misjudged_cells(judgements))
+        return with_truth(figure, judgements)
     sentence = sentences[0]
     chosen = _places("steps", options.steps, len(sentence.targets) - 1)
     if not chosen:
         chosen = sorted(set(np.linspace(0, len(sentence.targets) - 1, MOST_STEPS).round().astype(int).tolist()))
     links, marks = _link_table([sentence])
     cells = _cells(sentence, ("PAST", "FUTURE"))
+    judgements = [sentence.judgement] if options.truth else []
     figure = past_future_strip(
         cells[cells["step"].isin(chosen)],
         links[links["step"].isin(chosen)],
         None,
         f"Two columns for each of {len(chosen)} target words: mass of source words in PAST (P) and FUTURE (F) "
         f"{_mass_caption(options, sentences[:1])}{marks} As Figure 4 of Zheng 2019 has it.",
+        misjudged_cells(judgements),
     )
-    return of_the_first(figure, replace(request, runs=tuple(runs)))
+    return of_the_first(with_truth(figure, judgements), replace(request, runs=tuple(runs)))
 
 
 @figure("past-future-lines", scope="sentence", options=LinesOptions)

@@ -15,7 +15,19 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis, token_axis, token_text, token_texts
 from workbench.plotting.columns import require_columns, said_of_each
-from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Labels, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting.grammar import (
+    Axis,
+    Bars,
+    Figure,
+    Heat,
+    Labels,
+    Mark,
+    Outlines,
+    Panel,
+    Points,
+    SeriesStyle,
+    rule,
+)
 from workbench.views.attention.plots import LINKS
 
 _CELLS = ("system", "group", "step", "word", "step_token", "word_token", "value")
@@ -25,6 +37,7 @@ _ROW_INCHES, _STRIP_INCHES = 0.14, 0.16
 _LOWEST, _HIGHEST = 0.7, 7.0
 _LABELS_ACROSS = 60  # most token labels in a row of maps
 SIGNED = "PAST − FUTURE"
+_JUDGED = ("PAST", "FUTURE", SIGNED)
 GROUP_STYLES = {
     "PAST": SeriesStyle(theme.PAST, "solid", "square"),
     "FUTURE": SeriesStyle(theme.FUTURE, "dashdot", "triangle-up"),
@@ -34,16 +47,23 @@ GROUP_LINES = {**GROUP_STYLES, "REDUNDANT": SeriesStyle(theme.NEUTRAL, "dot", "d
 _AT = SeriesStyle("#D55E00", "solid", "none", width=1.2)  # the step that is looked at, on light cells and on dark ones
 _FLIP = SeriesStyle(theme.BLACK, "dash", "none", width=0.9)
 _WRITTEN = SeriesStyle(theme.BLACK, "none", "triangle-down", size=5.0)
+_MISJUDGED = SeriesStyle("#D6249F", "solid", "none", width=1.3)  # on light cells and on dark ones
+MISJUDGED = "misjudged"
 WRITTEN, FLIPS = "counterpart written", "flips to PAST for good"
 
 
 def past_future_maps(
-    cells: pd.DataFrame, links: pd.DataFrame | None = None, step: int | None = None, caption: str = ""
+    cells: pd.DataFrame,
+    links: pd.DataFrame | None = None,
+    step: int | None = None,
+    caption: str = "",
+    misjudged: pd.DataFrame | None = None,
 ) -> Figure:
     """Maps of source words (downwards) by target words, one for each group and system, one row for each system.
 
     value: mass of a word in the group when the target word is predicted, shaded from 0 to 1; of the group SIGNED from
     -1 to 1. links: cells to be marked, of a `kind` in `attention.LINKS`. step: looked at, a line in all maps.
+    misjudged: cells to be outlined in the maps of PAST, FUTURE and SIGNED (system, step, word).
     """
     require_columns(cells, _CELLS, "cells")
     systems, groups = list(dict.fromkeys(cells["system"])), list(dict.fromkeys(cells["group"]))
@@ -58,6 +78,8 @@ def past_future_maps(
         x = replace(x, every=max(x.every, math.ceil(len(targets) * across / _LABELS_ACROSS)))
         for group in groups:
             marks: list[Mark] = [_heat(rows[rows["group"] == group], "step", "word", group == SIGNED)]
+            if group in _JUDGED:
+                marks += _outlines(misjudged, system, "step", "word")
             marks += _link_marks(links, system, "step", "word")
             marks += (
                 [rule(float(step), horizontal=False, style=_AT)] if step is not None and step < len(targets) else []
@@ -94,6 +116,18 @@ def _link_marks(links: pd.DataFrame | None, system: str, x: str, y: str) -> list
     ]
 
 
+def _outlines(
+    misjudged: pd.DataFrame | None, system: str, x: str, y: str, across: float = 1.0, down: float = 1.0
+) -> list[Mark]:
+    """Outlines around the misjudged cells of a system, none if it has none."""
+    if misjudged is None:
+        return []
+    rows = misjudged[misjudged["system"] == system]
+    return (
+        [Outlines(rows, x, y, MISJUDGED, _MISJUDGED, ("word", "step"), across=across, down=down)] if len(rows) else []
+    )
+
+
 def _tokens(cells: pd.DataFrame, side: str) -> list[str]:
     rows = cells.drop_duplicates(side).sort_values(side)
     return [str(token) for token in rows[f"{side}_token"]]
@@ -113,27 +147,35 @@ def _mass_summary(system: str, cells: pd.DataFrame) -> str:
 
 
 def past_future_strip(
-    cells: pd.DataFrame, links: pd.DataFrame | None = None, step: int | None = None, caption: str = ""
+    cells: pd.DataFrame,
+    links: pd.DataFrame | None = None,
+    step: int | None = None,
+    caption: str = "",
+    misjudged: pd.DataFrame | None = None,
 ) -> Figure:
     """Strips of the groups at single steps.
 
     With `step`: that step, source words to the right, one strip for each system. Else: for each step of the first
-    system a column of PAST and a column of FUTURE, as in Figure 4 of Zheng 2019.
+    system a column of PAST and a column of FUTURE, as in Figure 4 of Zheng 2019. misjudged: (system, step, word), to be
+    outlined over both groups.
     """
     require_columns(cells, _CELLS, "cells")
     shown = cells if step is None else cells[cells["step"] == step]
     return Figure(
         "past-future-strip",
         "PAST and FUTURE at single steps",
-        tuple(_strips(shown) if step is not None else [_pairs(cells, links)]),
+        tuple(_strips(shown, misjudged) if step is not None else [_pairs(cells, links, misjudged)]),
         caption,
         _strip_summary(shown),
         "page",
     )
 
 
-def _strips(cells: pd.DataFrame) -> list[Panel]:
+def _strips(cells: pd.DataFrame, misjudged: pd.DataFrame | None) -> list[Panel]:
     panels = []
+    if misjudged is not None:
+        shown_steps = misjudged["step"].isin(cells["step"])
+        misjudged = misjudged[shown_steps].assign(place=0.5)  # between PAST and FUTURE, the first two groups
     systems = list(dict.fromkeys(cells["system"]))
     for system in systems:
         system_cells = cells[cells["system"] == system]
@@ -142,12 +184,12 @@ def _strips(cells: pd.DataFrame) -> list[Panel]:
             place=system_cells["group"].map({name: position for position, name in enumerate(names)})
         )
         x, y = token_axis(_tokens(system_cells, "word"), "source", side="source"), category_axis(names, reversed=True)
-        heat = _heat(rows, "word", "place")
-        panels.append(Panel((heat,), x, y, _STRIP_INCHES * len(names), system if len(systems) > 1 else ""))
+        marks = [_heat(rows, "word", "place"), *_outlines(misjudged, system, "word", "place", down=2.0)]
+        panels.append(Panel(tuple(marks), x, y, _STRIP_INCHES * len(names), system if len(systems) > 1 else ""))
     return panels
 
 
-def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
+def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None, misjudged: pd.DataFrame | None) -> Panel:
     """Pairs of columns (PAST, FUTURE), separated by an empty column."""
     system = cells["system"].iloc[0]
     system_cells = cells[(cells["system"] == system) & cells["group"].isin(["PAST", "FUTURE"])]
@@ -156,6 +198,10 @@ def _pairs(cells: pd.DataFrame, links: pd.DataFrame | None) -> Panel:
     system_cells = system_cells.assign(place=system_cells["step"].map(pairs) + (system_cells["group"] == "FUTURE"))
     y = token_axis(_tokens(system_cells, "word"), "source", reversed=True, side="source")
     marks: list[Mark] = [_heat(system_cells, "place", "word")]
+    if misjudged is not None:
+        shown_cells = misjudged[misjudged["step"].isin(steps)]
+        middle = shown_cells["step"].map(pairs) + 0.5
+        marks += _outlines(shown_cells.assign(place=middle), system, "place", "word", across=2.0)
     if links is not None:
         shown_links = links[links["step"].isin(steps)]
         both = pd.concat(

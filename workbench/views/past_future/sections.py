@@ -56,7 +56,7 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """Maps, strip and life lines of one sentence, with sliders for iteration and step."""
     sentence_texts.show(frame, [*_mass_shadings(frame, compatible_runs), *shadings.attended(frame)])
     translation = forced_decoding_controls.target()
-    columns = st.columns(3, vertical_alignment="bottom")
+    columns = st.columns(4, vertical_alignment="bottom")
     pieces = columns[0].toggle("Show subwords", False, key="pieces", bind="query-params", help="Not merged into words")
     difference = columns[1].toggle("PAST − FUTURE", False, key="signed", bind="query-params")
     routing_runs = [run for run in compatible_runs if (options_of(run) or {}).get("routing", "guided") == "guided"]
@@ -64,13 +64,19 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
         "Each capsule", False, key="capsules", bind="query-params", disabled=len(routing_runs) < len(compatible_runs),
         help="Single capsules instead of their groups, if all runs have as many",
     )  # fmt: skip
+    known = has_truth(compatible_runs[0], frame.view.test)
+    misjudged = known and columns[3].toggle(
+        "Outline misjudged", True, key="misjudged", bind="query-params",
+        help="Words that the system takes for PAST or FUTURE against the gold links, where the text has some",
+    )  # fmt: skip
     with errors_as_messages():
         traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
         sides = [list(traces[0].source), list(traces[0].target)]
         sources, targets = sides if pieces else map(joined, sides)
         request = frame.request(compatible_runs, **translation, pieces=pieces)
+        judged: dict[str, object] = {} if misjudged or not known else {"truth": False}
         maps = {"difference": difference, "capsules": capsules}
-        _figures_with_sliders(request, maps, list(sources), list(targets), min(map(iterations, traces)))
+        _figures_with_sliders(request, maps, judged, list(sources), list(targets), min(map(iterations, traces)))
 
 
 def _mass_shadings(frame: Frame, compatible_runs: Sequence[Run]) -> list[Shading]:
@@ -87,7 +93,12 @@ def _mass_shadings(frame: Frame, compatible_runs: Sequence[Run]) -> list[Shading
 
 @st.fragment
 def _figures_with_sliders(
-    request: Request, maps: dict[str, object], sources: Sequence[str], targets: Sequence[str], count: int
+    request: Request,
+    maps: dict[str, object],
+    judged: dict[str, object],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    count: int,
 ) -> None:
     left, right = st.columns([2, 5])
     iteration = "last"
@@ -100,10 +111,11 @@ def _figures_with_sliders(
     if step != "all":
         forced_decoding_controls.marked(targets, int(step), True)
     at_step = replace(request, options={**request.options, "iteration": iteration, "step": step})
-    figure_view.show("past-future", replace(at_step, options={**at_step.options, **maps}))
+    figure_view.show("past-future", replace(at_step, options={**at_step.options, **judged, **maps}))
     if step == "all" and st.toggle("Play the steps", False, key="play", bind="query-params"):
+        plain = replace(at_step, options={**at_step.options, "truth": False})  # a step has outlines or none
         frames = {
-            f"{number}  {token}": replace(at_step, options={**at_step.options, "step": str(number)})
+            f"{number}  {token}": replace(plain, options={**plain.options, "step": str(number)})
             for number, token in enumerate(token_texts(targets))
         }
         figure_view.show_playing("past-future-strip", at_step, frames)
@@ -111,7 +123,7 @@ def _figures_with_sliders(
         strip = {}
         if step == "all":
             strip = _token_selection("steps", "Target words", targets, "strip", "ten over the sentence", 10)
-        figure_view.show("past-future-strip", replace(at_step, options={**at_step.options, **strip}))
+        figure_view.show("past-future-strip", replace(at_step, options={**at_step.options, **judged, **strip}))
     life_lines = _token_selection("source", "Source words", sources, "lives", "those that change most", 12)
     figure_view.show("past-future-lines", replace(at_step, options={**at_step.options, **life_lines}))
 

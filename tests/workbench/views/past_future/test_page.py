@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core_models
-from analyses import past_future
+from analyses import past_future, past_future_gold
 from analyses.attention import joined
 from tests.workbench.views.app_pages import charts, codes, open_page, showing_piece_marks, texts
 from workbench.evaluation.gold_alignments import truths
@@ -86,6 +86,55 @@ def test_a_strip_is_one_step_and_multiples_are_chosen_ones(guided_run, passed):
     assert marked == {(i, place) for i, j in links for place in {1: (0, 1), 4: (3, 4)}.get(j, ())}
     usual = draw("past-future-strip", request(guided_run)).panels[0]
     assert len(usual.x.texts) == min(10, len(targets))
+
+
+def outlined(figure) -> set[tuple[str, int, int]]:
+    """Panel, word and step of every outlined cell."""
+    table = figure.table[figure.table.mark == "outlines"]
+    return {(row.panel, int(row.word), int(row.step)) for row in table.itertuples()}
+
+
+def test_cells_are_outlined_where_the_larger_group_contradicts_the_gold_links(guided_run, passed):
+    *_, mass = passed
+    figure = draw("past-future", request(guided_run, difference=True))
+    known = truths(guided_run, "test")[2]
+    cells = past_future_gold.cells(known.links, known.source_words, known.target_words)
+    wrong = {
+        (cell.word, cell.step)
+        for cell in cells.itertuples()
+        if (mass[-1, cell.step, cell.word, 0] < mass[-1, cell.step, cell.word, 1]) == cell.past
+    }
+    assert 0 < len(wrong) < len(cells)
+    panels = ("PAST", "FUTURE", "PAST − FUTURE")
+    assert outlined(figure) == {(panel, *cell) for panel in panels for cell in wrong}
+    share = past_future.past_share(mass[-1])[cells.step, cells.word]
+    area = past_future_gold.area_under_curve(share, cells.past.to_numpy())
+    said = f"gdr-bow-bca {area:.3f}, {len(wrong)} of {len(cells)} cells misjudged"
+    assert said in figure.caption
+    assert said in figure.summary
+    strip = draw("past-future-strip", request(guided_run, step=3))
+    assert {(word, step) for _, word, step in outlined(strip)} == {cell for cell in wrong if cell[1] == 3}
+    pairs = draw("past-future-strip", request(guided_run, steps="1,4"))
+    assert {(word, step) for _, word, step in outlined(pairs)} == {cell for cell in wrong if cell[1] in (1, 4)}
+    without = draw("past-future", request(guided_run, truth=False))
+    assert not outlined(without)
+    assert "AUC" not in without.caption + without.summary
+
+
+def test_a_text_is_judged_only_if_its_links_are_known(guided_run):
+    reference = guided_run.translations("test").test_set.references[2]
+    of_reference = draw("past-future", request(guided_run))
+    same = draw("past-future", request(guided_run, target="typed", text=reference))
+    assert outlined(same) == outlined(of_reference)
+    for options, reason in (
+        ({"target": "typed", "text": f"{reference} {reference}"}, "the forced text is another"),
+        ({"pieces": True}, "gold links are of words, not of pieces"),
+    ):
+        figure = draw("past-future", request(guided_run, **options))
+        assert not outlined(figure)
+        assert f"Not compared with gold links: gdr-bow-bca: {reason}" in figure.summary.replace(
+            "gold links are known for the reference, and ", ""
+        )
 
 
 def test_life_lines_stack_to_one_and_say_where_words_flip(guided_run, passed):
