@@ -5,7 +5,6 @@ Runs without routing on the side are left out. Results are cached in the runs' f
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +16,17 @@ from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.layer_routing import measure as routing
-from workbench.views.layer_routing.figures import SIDE, Side, layer_names, printed_curve
+from workbench.views.layer_routing.figures import (
+    ENTROPY_UNIT,
+    SIDE,
+    EntropyUnit,
+    Side,
+    ceilings,
+    entropy_text,
+    layer_names,
+    printed_curve,
+    reported_text,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,12 +35,12 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 _EXPLAINED = {
-    "corrected": "Entropy of where a layer's votes go (dotted: even shares), and its exponential, the effective "
+    "corrected": "Entropy of where a layer's votes go{} (dotted: even shares), and its exponential, the effective "
     "capsules; diversity: one minus the mean cosine of what two capsules get; dead: capsules that get less than a "
     "tenth of an even share within a sentence.",
     "printed": "Equations 17 and 18 of Dou 2019 to the letter; they do not give its numbers.",
 }
-_BESIDE = "Hollow: reported by Dou 2019, of six layers and 512 capsules on other text."
+_BESIDE = "Hollow: reported by Dou 2019, of six layers and 512 capsules on other text"
 _ACTIVE = "Activations of capsules (EM): lowest to highest of a position, on average, at the last iteration."
 
 
@@ -50,6 +59,7 @@ class RoutingCorpusOptions(RoutedOptions):
         "corrected", description="Equations 17 and 18 of Dou 2019 as its numbers need them, or to the letter"
     )
     printed: bool = Field(True, description="Also what the paper prints")
+    entropy: EntropyUnit = ENTROPY_UNIT
 
 
 class RoutingHealthOptions(RoutedOptions):
@@ -80,12 +90,15 @@ def _sentences_text(request: Request, side: str, targets: Targets) -> str:
     return f"{len(targets)} sentence{'s' if len(targets) > 1 else ''} of {request.test}{translations}"
 
 
-def _ceilings(spreads: list[RoutingStatistics]) -> list[float]:
-    return sorted({math.log(spread.capsules) for spread in spreads})
+def _ceilings(spreads: list[RoutingStatistics], unit: EntropyUnit = "nats") -> list[float]:
+    return ceilings((spread.capsules for spread in spreads), unit)
 
 
 def corpus_table(request: Request, options: RoutingCorpusOptions) -> pd.DataFrame:
-    """Numbers of the figure `routing-corpus`; columns series, measure, iteration, layer, value, low, high."""
+    """Numbers of the figure `routing-corpus`, entropies in nats.
+
+    Columns: series, measure, iteration, layer, value, low, high, capsules.
+    """
     from workbench.views.layer_routing.corpus_plots import LABELS
 
     table = _chosen_layers(_corpus(request, options)[0], options)
@@ -110,7 +123,7 @@ def _corpus(request: Request, options: RoutingCorpusOptions) -> tuple[pd.DataFra
         targets, name = _targets(run, request, options), _names(request)[run.name]
         spread = routing.measured(run, options.side, targets)
         table = measures(spread)
-        tables.append(table.assign(series=name, layer=_layers(table, run)))
+        tables.append(table.assign(series=name, layer=_layers(table, run), capsules=spread.capsules))
         spreads.append(spread)
         descriptions.append(f"{name}: {_run_summary(table, spread)}, {_sentences_text(request, options.side, targets)}")
     return pd.concat(tables, ignore_index=True), spreads, "; ".join(descriptions)
@@ -138,17 +151,21 @@ def _routing_corpus(request: Request, options: RoutingCorpusOptions) -> Figure:
     table, spreads, description = _corpus(request, options)
     table = _chosen_layers(table, options)
     series = table["series"] + table["layer"].map(lambda layer: f", layer {layer}" if layer else "")
+    shares = options.formula == "corrected"
+    explained = _EXPLAINED[options.formula].format(entropy_text(options.entropy))
+    beside = f"{_BESIDE}{reported_text(options.entropy) if shares else ''}." if options.printed else ""
     caption = (
         f"Layers of the {options.side}, means over positions with 95% bootstrap intervals over sentences. "
-        f"{_EXPLAINED[options.formula]} {_BESIDE if options.printed else ''} {_ACTIVE} {description}."
+        f"{explained} {beside} {_ACTIVE} {description}."
     )
     return routing_corpus(
         table.assign(series=series),
         styles(request),
         printed_curve() if options.printed else None,
-        _ceilings(spreads),
+        _ceilings(spreads, options.entropy),
         " ".join(caption.split()),
         options.formula,
+        options.entropy,
     )
 
 
@@ -187,7 +204,7 @@ def _routing_learned(request: Request, options: RoutedOptions) -> Figure:
         "capsules together, so every layer votes as often for what it votes for, but no longer about the same word as "
         "the other layers; what is left is the algorithm's own and the layers' average votes. Votes exchanged: at each "
         "position the votes for each capsule among the layers, so it hears the same, from others. "
-        f"{_EXPLAINED['corrected']}"
+        f"{_EXPLAINED['corrected'].format('')}"
     )
     figure = routing_corpus(pd.concat(tables, ignore_index=True), None, None, _ceilings(spreads), caption)
     return replace(figure, name="routing-learned", title="Routing: what is learned")

@@ -13,12 +13,12 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
-from workbench.views.layer_routing.plots import REPORTED, iteration_axis
+from workbench.views.layer_routing.plots import ENTROPY_LABELS, REPORTED, EntropyUnit, entropy_in, iteration_axis
 
 _CORPUS = ("series", "measure", "iteration", "value", "low", "high")
 _HEALTH = ("series", "measure", "step", "value", "low", "high")
 LABELS = {
-    "entropy": "entropy (nats)",
+    "entropy": ENTROPY_LABELS["nats"],
     "diversity": "diversity",
     "effective": "effective capsules",
     "dead": "dead capsules (share)",
@@ -36,26 +36,27 @@ def routing_corpus(
     ceilings: Sequence[float] = (),
     caption: str = "",
     formula: Literal["corrected", "printed"] = "corrected",
+    unit: EntropyUnit = "nats",
 ) -> Figure:
     """Entropy, diversity, effective and dead capsules by iteration, one line with its 95% band for each series.
 
     formula: "printed" shows entropy and diversity by the published equations. printed: reported values (columns
-    iteration, entropy, diversity), hollow. ceilings: entropies of even shares, drawn as rules.
+    iteration, entropy, diversity, capsules), hollow. ceilings: entropies of even shares in the unit, drawn as rules.
+    unit: of the entropy by the corrected equation; shares need the column capsules.
     """
     require_columns(table, _CORPUS, "table")
     measures = CORRECTED if formula == "corrected" else AS_PUBLISHED
     panels = []
     for measure in measures:
-        marks = _lines(table, measure, "iteration", styles, legend=measure == measures[0])
+        marks = _lines(table, measure, "iteration", styles, measure == measures[0], unit)
         of_paper = measure.removesuffix("_as_printed")
         if printed is not None and of_paper in printed:
-            reported_rows = printed.rename(columns={of_paper: "value"})
-            marks.append(
-                Points(reported_rows, "iteration", "value", "reported", REPORTED, legend=measure == measures[0])
-            )
+            reported_rows, (y, *_) = _drawn(printed.rename(columns={of_paper: "value"}), measure, unit, ["value"])
+            legend = measure == measures[0]
+            marks.append(Points(reported_rows, "iteration", y, "reported", REPORTED, ("value",), legend))
         if measure == "entropy":
             marks += [rule(ceiling) for ceiling in ceilings]
-        panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), _axis(table, measure), 1.1))
+        panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), _axis(table, measure, unit), 1.1))
     return Figure(
         "routing-corpus",
         "Routing over a test set",
@@ -74,7 +75,7 @@ def routing_health(
     require_columns(table, _HEALTH, "table")
     panels = []
     for measure in CORRECTED:
-        marks = _lines(table, measure, "step", styles, legend=measure == CORRECTED[0])
+        marks = _lines(table, measure, "step", styles, measure == CORRECTED[0])
         marks += [rule(ceiling) for ceiling in ceilings] if measure == "entropy" else []
         panels.append(Panel(tuple(marks), Axis("update"), _axis(table, measure), 1.1))
     return Figure(
@@ -82,23 +83,34 @@ def routing_health(
     )
 
 
+def _drawn(table: pd.DataFrame, measure: str, unit: EntropyUnit, columns: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The table with what is drawn of a measure, and the names of those columns."""
+    return entropy_in(unit, table, *columns) if measure == "entropy" else (table, columns)
+
+
 def _lines(
-    table: pd.DataFrame, measure: str, x: str, styles: dict[str, SeriesStyle] | None, legend: bool
+    table: pd.DataFrame,
+    measure: str,
+    x: str,
+    styles: dict[str, SeriesStyle] | None,
+    legend: bool,
+    unit: EntropyUnit = "nats",
 ) -> list[Mark]:
     names = list(dict.fromkeys(table["series"]))
     series_styles = theme.styles(names, styles)
     rows = table[table["measure"] == measure].sort_values(x).dropna(subset=["value"])
+    rows, (y, low, high) = _drawn(rows, measure, unit, ["value", "low", "high"])
     return [
-        Line(rows[rows["series"] == name], x, "value", name, series_styles[name], (), legend, "low", "high")
+        Line(rows[rows["series"] == name], x, y, name, series_styles[name], ("value",), legend, low, high)
         for name in names
         if (rows["series"] == name).any()
     ]
 
 
-def _axis(table: pd.DataFrame, measure: str) -> Axis:
+def _axis(table: pd.DataFrame, measure: str, unit: EntropyUnit = "nats") -> Axis:
     """Axis of a measure; shares start at zero so that noise near zero is not magnified."""
     if measure != "dead":
-        return Axis(LABELS[measure])
+        return Axis(ENTROPY_LABELS[unit] if measure == "entropy" else LABELS[measure])
     top = max(0.1, 1.1 * float(table.loc[table["measure"] == measure, "high"].max()))
     return Axis(LABELS[measure], range=(-0.04 * top, top))
 

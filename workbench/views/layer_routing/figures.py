@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
@@ -14,7 +15,7 @@ from workbench.store.runs import Run, RunError, short_names
 from workbench.views.layer_routing.measure import routed, routing_mechanism, routings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     import pandas as pd
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["assignments", "layer_names", "printed_curve", "routed", "rows_of"]
 Side = Literal["encoder", "decoder"]
 SIDE = "Whose layers are routed"
+EntropyUnit = Literal["share", "nats"]
+ENTROPY_UNIT: Any = Field("share", description="Entropy as a share of log N, that of even shares, or in nats")
 
 
 class RoutingOptions(ForcedOptions):
@@ -44,9 +47,16 @@ class RoutingMapsOptions(RoutingOptions):
     limit: Annotated[float, Field(gt=1)] = Field(8.0, description="The share that has the last shade, of even shares")
 
 
+class RoutingAlongOptions(RoutingOptions):
+    """Options of the figure `routing-along`."""
+
+    entropy: EntropyUnit = ENTROPY_UNIT
+
+
 class RoutingCurvesOptions(RoutingOptions):
     """Options of the figure `routing-curves`."""
 
+    entropy: EntropyUnit = ENTROPY_UNIT
     layers: bool = Field(False, description="Also each layer by itself")
 
 
@@ -188,11 +198,10 @@ def _routing_curves(request: Request, options: RoutingCurvesOptions) -> Figure:
 
     from workbench.views.layer_routing.plots import routing_curves
 
-    tables, ceilings, marked = [], set(), None
+    tables, marked = [], None
     passes = _passes(request, options)
     position = _position(passes, options)
     for run, name, _, array in _passes_with_position(passes, options, position):
-        ceilings.add(float(np.log(array.shape[-1])))
         marked = _iteration(array, options)
         selected = _at_position(array, position)
         tables.append(_curve(selected, name))
@@ -202,17 +211,35 @@ def _routing_curves(request: Request, options: RoutingCurvesOptions) -> Figure:
                 _curve(selected[:, :, [layer]], f"{name}, layer {names[layer]}").assign(diversity=np.nan)
                 for layer in range(array.shape[2])
             ]
+    table, reported = pd.concat(tables, ignore_index=True), printed_curve()
     return routing_curves(
-        pd.concat(tables, ignore_index=True),
+        table,
         styles(request),
-        printed_curve(),
-        sorted(ceilings),
+        reported,
+        ceilings(table["capsules"], options.entropy),
         f"Layers of the {options.side}, {_position_text(passes, options, position)}. Entropy of where a layer's votes "
-        "go (dotted: "
+        f"go{entropy_text(options.entropy)} (dotted: "
         "even shares); diversity: one minus the mean cosine of what two capsules get. Hollow: reported by Dou 2019, of "
-        "six layers and 512 capsules on other text. Its Equations 17 and 18 do not give its numbers; these forms do.",
+        f"six layers and 512 capsules on other text{reported_text(options.entropy)}. Its Equations 17 and 18 do not "
+        "give its numbers; these forms do.",
         marked,
+        options.entropy,
     )
+
+
+def ceilings(capsules: Iterable[int], unit: EntropyUnit) -> list[float]:
+    """The entropies of even shares over these numbers of capsules, in the unit."""
+    return [1.0] if unit == "share" else sorted({math.log(count) for count in capsules})
+
+
+def entropy_text(unit: EntropyUnit) -> str:
+    """Addition to a caption for entropies as shares."""
+    return ", as a share of log N, N being the system's number of capsules" if unit == "share" else ""
+
+
+def reported_text(unit: EntropyUnit) -> str:
+    """Addition to a caption for reported entropies as shares."""
+    return " (entropy divided by log 512)" if unit == "share" else ""
 
 
 def _curve(array: np.ndarray, name: str) -> pd.DataFrame:
@@ -228,12 +255,13 @@ def _curve(array: np.ndarray, name: str) -> pd.DataFrame:
             "diversity": routing.diversity(array),
             "effective": routing.effective_capsules(array),
             "dead": routing.dead_share(array),
+            "capsules": array.shape[-1],
         }
     )
 
 
-@figure("routing-along", scope="sentence", options=RoutingOptions)
-def _routing_along(request: Request, options: RoutingOptions) -> Figure:
+@figure("routing-along", scope="sentence", options=RoutingAlongOptions)
+def _routing_along(request: Request, options: RoutingAlongOptions) -> Figure:
     """Entropy of where the layers' votes go, at each position; of the last iteration unless one is chosen."""
     import numpy as np
     import pandas as pd
@@ -255,6 +283,7 @@ def _routing_along(request: Request, options: RoutingOptions) -> Figure:
                     "token": _tokens(trace, options)[: len(entropies)],
                     "entropy": entropies,
                     "effective": np.exp(entropies),
+                    "capsules": array.shape[-1],
                 }
             )
         )
@@ -263,22 +292,24 @@ def _routing_along(request: Request, options: RoutingOptions) -> Figure:
         pd.concat(tables, ignore_index=True),
         iteration,
         position,
-        f"Layers of the {options.side}, iteration {iteration}: entropy of where the layers' votes go, at each "
-        f"position.{marked}",
+        f"Layers of the {options.side}, iteration {iteration}: entropy of where the layers' votes "
+        f"go{entropy_text(options.entropy)}, at each position.{marked}",
         "source" if options.side == "encoder" else "target",
+        options.entropy,
     )
 
 
 def printed_curve() -> pd.DataFrame:
-    """Reported values of Dou 2019 for iterations 1 to 3."""
+    """Reported values of Dou 2019 for iterations 1 to 3, and the number of capsules that they are of."""
     import pandas as pd
 
     from workbench.papers.load import library
 
-    rows = library()["dou-2019"].table("figure-4").rows
-    return pd.DataFrame(
+    paper = library()["dou-2019"]
+    table = pd.DataFrame(
         [
             {"iteration": number, **{measure: float(value) for measure, value in row.values.items()}}
-            for number, row in enumerate(rows, start=1)
+            for number, row in enumerate(paper.table("figure-4").rows, start=1)
         ]
     )
+    return table.assign(capsules=int(paper.claim("capsules").value))

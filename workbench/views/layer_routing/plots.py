@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from workbench.plotting import theme
@@ -16,11 +18,25 @@ from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Heat, Line, Mark, Panel, Points, SeriesStyle, Side, rule
 
 _CELLS = ("system", "iteration", "layer", "place", "capsule", "value")
-_CURVES = ("series", "iteration", "entropy", "diversity", "effective")
-_ALONG = ("system", "position", "token", "entropy", "effective")
+_CURVES = ("series", "iteration", "entropy", "diversity", "effective", "capsules")
+_ALONG = ("system", "position", "token", "entropy", "effective", "capsules")
+EntropyUnit = Literal["share", "nats"]
+ENTROPY_LABELS: dict[EntropyUnit, str] = {"share": "entropy / log N", "nats": "entropy (nats)"}
 _ROW_INCHES = 0.11
 REPORTED = SeriesStyle(theme.BLACK, "none", "diamond", hollow=True, size=5.0)
 _MARKED = 8.0  # diameter in points of the marker at the chosen position or iteration
+
+
+def entropy_in(unit: EntropyUnit, table: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, list[str]]:
+    """The table, and the names of its columns of entropies in a unit: those of nats, or added ones of shares of log N.
+
+    columns: of entropies in nats; `capsules` is the N of each row.
+    """
+    if unit == "nats":
+        return table, list(columns)
+    largest = np.log(table["capsules"].to_numpy(dtype=float))
+    shares = {f"{column}_share": table[column] / largest for column in columns}
+    return table.assign(**shares), list(shares)
 
 
 def routing_maps(
@@ -80,32 +96,37 @@ def routing_curves(
     ceilings: Sequence[float] = (),
     caption: str = "",
     marked: int | None = None,
+    unit: EntropyUnit = "nats",
 ) -> Figure:
-    """Entropy (nats) and diversity of the assignments by iteration; printed: reported values, hollow.
+    """Entropy and diversity of the assignments by iteration; printed: reported values, hollow.
 
-    ceilings: entropies of even shares, drawn as rules. marked: the chosen iteration. Diversity is NaN for single layers
-    and then not drawn.
+    ceilings: entropies of even shares in the unit, drawn as rules. marked: the chosen iteration. unit: of the entropy,
+    which the tables have in nats beside `capsules`. Diversity is NaN for single layers and then not drawn.
     """
     require_columns(table, _CURVES, "table")
+    table, (entropy,) = entropy_in(unit, table, "entropy")
+    if printed is not None:
+        printed, _ = entropy_in(unit, printed, "entropy")
     names = list(dict.fromkeys(table["series"]))
     series_styles = theme.styles(names, styles)
     panels = []
-    for measure, label in (("entropy", "entropy (nats)"), ("diversity", "diversity")):
+    for measure, label in ((entropy, ENTROPY_LABELS[unit]), ("diversity", "diversity")):
         marks: list[Mark] = []
+        first = measure == entropy
+        nats = ("entropy",) if first else ()
+        hover = (*nats, "effective")
         for name in names:
             rows = table[table["series"] == name].dropna(subset=[measure])
             if rows.empty:
                 continue
-            marks.append(
-                Line(rows, "iteration", measure, name, series_styles[name], ("effective",), measure == "entropy")
-            )
+            marks.append(Line(rows, "iteration", measure, name, series_styles[name], hover, first))
             marked_rows = rows[rows["iteration"] == marked]
             if len(marked_rows):
                 large = replace(series_styles[name], dash="none", size=_MARKED)
-                marks.append(Points(marked_rows, "iteration", measure, name, large, ("effective",), False))
+                marks.append(Points(marked_rows, "iteration", measure, name, large, hover, False))
         if printed is not None and len(printed):
-            marks.append(Points(printed, "iteration", measure, "reported", REPORTED, legend=measure == "entropy"))
-        if measure == "entropy":
+            marks.append(Points(printed, "iteration", measure, "reported", REPORTED, nats, first))
+        if first:
             marks += [rule(ceiling) for ceiling in ceilings]
         panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), Axis(label), 1.2))
     changes = "; ".join(
@@ -130,25 +151,35 @@ def iteration_axis(iterations: pd.Series) -> Axis:
 
 
 def routing_along(
-    table: pd.DataFrame, iteration: int, at: int | None = None, caption: str = "", side: Side = "source"
+    table: pd.DataFrame,
+    iteration: int,
+    at: int | None = None,
+    caption: str = "",
+    side: Side = "source",
+    unit: EntropyUnit = "nats",
 ) -> Figure:
-    """Entropy (nats) of the assignments at each token, one panel for each system.
+    """Entropy of the assignments at each token, one panel for each system.
 
-    at: chosen position. side: of the tokens.
+    at: chosen position. side: of the tokens. unit: of the entropy, which the table has in nats.
     """
     require_columns(table, _ALONG, "table")
+    table, (entropy,) = entropy_in(unit, table, "entropy")
+    hover = ("token", "entropy", "effective")
+    low, high = table[entropy].min(), table[entropy].max()
+    margin = 0.06 * (high - low) or 0.01
+    axis = Axis(ENTROPY_LABELS[unit], range=(low - margin, high + margin))  # one for all systems
     panels, descriptions = [], []
     style = SeriesStyle(theme.PAST, "solid", "square")
     for system in dict.fromkeys(table["system"]):
         rows = table[table["system"] == system].sort_values("position")
-        marks: list[Mark] = [Line(rows, "position", "entropy", system, style, ("token", "effective"), False)]
+        marks: list[Mark] = [Line(rows, "position", entropy, system, style, hover, False)]
         marked = rows[rows["position"] == at]
         if len(marked):
             marks.append(rule(float(at or 0), horizontal=False))
             large = replace(style, dash="none", size=_MARKED)
-            marks.append(Points(marked, "position", "entropy", system, large, ("token", "effective"), False))
+            marks.append(Points(marked, "position", entropy, system, large, hover, False))
         tokens = token_axis([str(token) for token in rows["token"]], side=side)
-        panels.append(Panel(tuple(marks), tokens, Axis("entropy (nats)"), 0.9, system))
+        panels.append(Panel(tuple(marks), tokens, axis, 0.9, system))
         least, most = rows.loc[rows["entropy"].idxmin()], rows.loc[rows["entropy"].idxmax()]
         ends = [
             f"{name} at {row['position']} ({token_text(str(row['token']))}), {row['entropy']:.2f} nats"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -32,10 +33,14 @@ from workbench.views.layer_routing.corpus_figures import (
     RoutingHealthOptions,
     corpus_table,
 )
-from workbench.views.layer_routing.figures import RoutingMapsOptions, assignments
+from workbench.views.layer_routing.figures import RoutingCurvesOptions, RoutingMapsOptions, assignments
 from workbench.views.layer_routing.measure import checkpoints
 
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
 ORDERS = {"natural": "By number", "sorted": "Sorted by layer"}
+UNITS = {"share": "Share of log N", "nats": "Nats"}
 FORMULAS = {"corrected": "Corrected", "printed": "As published"}
 Number = st.column_config.NumberColumn
 MEASURES = {
@@ -52,7 +57,7 @@ MEASURES = {
 def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """Assignments of one sentence, with sliders for iteration and position."""
     sentence_texts.show(frame, shadings.attended(frame))
-    columns = st.columns([3, 2, 2], vertical_alignment="bottom")
+    columns = st.columns([3, 2, 2, 3], vertical_alignment="bottom")
     order = columns[0].segmented_control(
         "Capsules", choices(RoutingMapsOptions, "order"), format_func=ORDERS.__getitem__,
         default=default(RoutingMapsOptions, "order"), required=True, key="order", bind="query-params",
@@ -62,15 +67,24 @@ def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
         help="Maps of the change since the previous iteration",
     )  # fmt: skip
     layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
+    unit = _entropy_unit(columns[3])
     translation = forced_decoding_controls.target()
     with errors_as_messages():
         traces = forced_decoding_controls.looked_into(frame, compatible_runs, translation)
         tokens = list(traces[0].source if side == "encoder" else traces[0].target)
         iterations = min(len(assignments(run, trace, side)) for run, trace in zip(compatible_runs, traces, strict=True))
         maps = {"order": order, "difference": growth}
-        _figures_with_sliders(
-            frame.request(compatible_runs, **translation, side=side), maps, {"layers": layers}, tokens, iterations
-        )
+        curves = {"layers": layers, "entropy": unit}
+        request = frame.request(compatible_runs, **translation, side=side)
+        _figures_with_sliders(request, maps, curves, tokens, iterations)
+
+
+def _entropy_unit(column: DeltaGenerator) -> str:
+    return column.segmented_control(
+        "Entropy", choices(RoutingCurvesOptions, "entropy"), format_func=UNITS.__getitem__,
+        default=default(RoutingCurvesOptions, "entropy"), required=True, key="entropy", bind="query-params",
+        help="A share of log N, the entropy of even shares, compares systems with different numbers of capsules N",
+    )  # fmt: skip
 
 
 @st.fragment
@@ -97,12 +111,12 @@ def _figures_with_sliders(
     else:
         figure_view.show("routing-maps", chosen(iteration, **maps))
     figure_view.show("routing-curves", chosen(iteration, **curves))
-    figure_view.show("routing-along", chosen(iteration))
+    figure_view.show("routing-along", chosen(iteration, entropy=curves["entropy"]))
 
 
 def corpus(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """Measures over the test set with intervals, as figure and table."""
-    columns = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
+    columns = st.columns([2, 3, 3, 2, 2], vertical_alignment="bottom")
     sentences = forced_decoding_controls.sentence_count(columns[0], "routed-sentences", RoutedOptions)
     page_sections.read_old_label("formula", {"As printed": "printed"})
     formula = columns[1].segmented_control(
@@ -110,9 +124,10 @@ def corpus(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
         default=default(RoutingCorpusOptions, "formula"), required=True, key="formula", bind="query-params",
         help="Equations 17 and 18 of Dou 2019",
     )  # fmt: skip
-    layers = columns[2].toggle("Per layer", False, key="layers", bind="query-params")
-    reported = columns[3].toggle("Reported values", True, key="beside-printed", bind="query-params")
-    options = {"side": side, **sentences, "formula": formula, "layers": layers, "printed": reported}
+    unit = _entropy_unit(columns[2])
+    layers = columns[3].toggle("Per layer", False, key="layers", bind="query-params")
+    reported = columns[4].toggle("Reported values", True, key="beside-printed", bind="query-params")
+    options = {"side": side, **sentences, "formula": formula, "layers": layers, "printed": reported, "entropy": unit}
     figure_view.show("routing-corpus", frame.request(compatible_runs, **options))
     with errors_as_messages():
         st.dataframe(

@@ -201,6 +201,17 @@ def test_a_test_set_as_corrected_and_as_printed(run):
     np.testing.assert_allclose(own, measure.entropy_as_printed(wanted), atol=1e-6)
 
 
+def test_entropies_of_a_test_set_and_their_intervals_are_shares_of_that_of_even_shares(run):
+    (panel, *_) = draw("routing-corpus", Request((run,), "test", options={"sentences": 5})).panels
+    line, reported, even = panel.marks
+    (in_nats, *_) = draw("routing-corpus", Request((run,), "test", options={"sentences": 5, "entropy": "nats"})).panels
+    for share, nats in ((line.y, "value"), (line.low, "low"), (line.high, "high")):
+        np.testing.assert_allclose(line.values(share), in_nats.marks[0].values(nats) / np.log(8))
+    np.testing.assert_allclose(reported.values(reported.y), np.array([6.24, 5.93, 5.86]) / np.log(512))
+    assert even.position == 1.0
+    assert (panel.y.label, in_nats.y.label) == ("entropy / log N", "entropy (nats)")
+
+
 def test_what_cannot_be_measured_is_said(run, demo_runs):
     for options, message in (
         ({"sentences": 0}, "sentences 0: write all, or a number from 1"),

@@ -99,6 +99,21 @@ def test_curves_are_the_measures_beside_the_papers(routed, passed):
     assert printed.diversity.dropna().tolist() == [0.0, 0.09, 0.18]
 
 
+def test_entropy_is_drawn_as_a_share_of_that_of_even_shares_of_each_number_of_capsules(routed, passed):
+    shares = draw("routing-curves", request(routed))
+    nats = draw("routing-curves", request(routed, entropy="nats"))
+    own, printed = (shares.table[shares.table.series == name] for name in ("em-routing", "reported"))
+    np.testing.assert_allclose(own.entropy_share.dropna(), routing.entropy(passed) / np.log(8), atol=1e-5)
+    np.testing.assert_allclose(printed.entropy_share.dropna(), np.array([6.24, 5.93, 5.86]) / np.log(512))
+    assert [panel.y.label for panel in shares.panels] == ["entropy / log N", "diversity"]
+    assert [mark.position for mark in shares.panels[0].marks if mark.kind == "rule"] == [1.0]
+    assert "divided by log 512" in shares.caption
+    assert {mark.y for mark in nats.panels[0].marks} == {"entropy", "value"}
+    assert [mark.position for mark in nats.panels[0].marks if mark.kind == "rule"] == [pytest.approx(np.log(8))]
+    along = draw("routing-along", request(routed)).panels[0].marks[0]
+    np.testing.assert_allclose(along.values(along.y), along.values("entropy") / np.log(8))
+
+
 def test_what_cannot_be_drawn_is_said(routed, demo_runs):
     for options, message in (
         ({"side": "middle"}, "side 'middle': choose encoder, decoder"),
