@@ -8,13 +8,13 @@ from workbench.evaluation import bucketed_scores
 from workbench.evaluation.word_frequencies import COUNTED
 from workbench.store import segment_annotations
 
-SCHEMES = {
+SCHEMES = {  # the first is the default: buckets of about as many sentences, however long those of a test set are
+    "quantiles:4": "4 quantiles",
+    "quantiles:6": "6 quantiles",
     "gdr": "steps of ten to 50",
     "short": "steps of five to 25",
     "width:5": "width 5",
     "width:10": "width 10",
-    "quantiles:4": "4 quantiles",
-    "quantiles:6": "6 quantiles",
 }
 FREQUENCY_SCHEMES = {"frequency": "0, 1–4, 5–9, 10–99, …", "quantiles:4": "4 quantiles", "quantiles:6": "6 quantiles"}
 MEASURES = {
@@ -63,8 +63,9 @@ else:
     schemes = FREQUENCY_SCHEMES if measure in bucketed_scores.FREQUENCIES else SCHEMES
     key = "steps" if measure in bucketed_scores.FREQUENCIES else "scheme"
     options["scheme"] = columns[2].selectbox(
-        "Buckets", list(schemes), format_func=schemes.__getitem__, key=key, bind="query-params"
-    )
+        "Buckets", list(schemes), format_func=schemes.__getitem__, key=key, bind="query-params",
+        help="Quantiles hold about as many sentences each; steps of ten to 50 are those of Zheng 2019",
+    )  # fmt: skip
 if measure in bucketed_scores.FREQUENCIES:
     options["counts"] = columns[2].selectbox(
         "Frequencies counted in", list(COUNTED), format_func=COUNTED.__getitem__, key="counts", bind="query-params"

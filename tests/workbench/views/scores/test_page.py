@@ -103,6 +103,16 @@ def test_lengths_draw_scores_differences_and_output_lengths(runs):
     assert "--option scheme=quantiles:4 " in command
 
 
+def test_buckets_begin_with_quantiles_and_a_link_keeps_the_edges_that_it_names(runs):
+    for asked, scheme in (({}, "quantiles:4"), ({"scheme": "steps of ten to 50"}, "gdr")):
+        at = open_page("lengths", **asked)
+        (command,) = [code for code in codes(at) if "length-scores" in code]
+        assert f"--option scheme={scheme} " in command
+        scores, _, _ = bucketed_scores.tables(runs, "test", bucketed_scores.Grouping("source", scheme))
+        rows = scores[(scores["system"] == "demo/transformer") & (scores["n"] > 0)]
+        np.testing.assert_allclose(traces(charts(at)[0], "transformer")[0]["y"], rows["score"])
+
+
 def test_buckets_by_label_take_the_files_beside_the_runs(runs, with_demo):
     labels = "".join(f"{'news' if row % 3 else '<b>'}\n" for row in range(30))
     segment_annotations.save(with_demo, "test", "domain.txt", labels.encode(), 30)
