@@ -186,3 +186,41 @@ def comparison_table(
             for (name, comparison), p in zip(comparisons.items(), adjusted, strict=True)
         ]
     return pd.DataFrame(rows)
+
+
+def pair_table(
+    runs: Sequence[Run], test: str, metric: str = "bleu", method: str = "bootstrap", counting: Counting = Counting()
+) -> pd.DataFrame:
+    """Every pair of runs under one metric, the better one of the two first, by `comparison_table`'s tests.
+
+    Columns: system, other, metric, score, other_score, delta (score minus other_score), p_value, p_holm (corrected over
+    all pairs), signature. Raises RunError for a single run.
+    """
+    import pandas as pd
+
+    from analyses import significance
+    from analyses.scores import LOWER_IS_BETTER
+
+    if len(runs) < 2:
+        raise RunError("a pair needs two runs; choose another one")
+    extracted = statistics_of_all(runs, {run.name: run.translations(test) for run in runs}, metric, counting=counting)
+    first = next(iter(extracted.values()))
+    ranked = sorted(extracted, key=lambda name: extracted[name].total, reverse=first.metric not in LOWER_IS_BETTER)
+    rows = []
+    for position, other in enumerate(ranked[1:], start=1):
+        better = {name: extracted[name] for name in ranked[:position]}
+        for name, comparison in _tested(extracted[other], better, method).items():
+            rows.append(
+                {
+                    "system": name,
+                    "other": other,
+                    "metric": first.metric,
+                    "score": comparison.system_score,
+                    "other_score": comparison.baseline_score,
+                    "delta": comparison.delta,
+                    "p_value": comparison.p_value,
+                    "signature": first.signature,
+                }
+            )
+    table = pd.DataFrame(rows)
+    return table.assign(p_holm=significance.holm(table["p_value"].to_numpy()))

@@ -190,8 +190,8 @@ class Outlines(Mark):
 class Labels(Mark):
     """Texts at points, drawn as typed; `align` is the side of the point on which the text is drawn.
 
-    For texts on cells of a heat map (role "probability", limits 0 to 1), `ground` is the column of the cells' values:
-    the text is then black or white, whichever contrasts more.
+    For texts on cells of a heat map, `ground` is the column of the cells' values and `ground_role` and `ground_limits`
+    are those of the map: the text is then black or white, whichever contrasts more.
     """
 
     kind: ClassVar[str] = "labels"
@@ -202,6 +202,8 @@ class Labels(Mark):
     bold: bool = False
     offset_points: float = 3.0
     ground: str | None = None
+    ground_role: ColorRole = "probability"
+    ground_limits: tuple[float, float] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +221,7 @@ class Heat(Mark):
     role: ColorRole = "probability"
     limits: tuple[float, float] = (0.0, 1.0)
     label: str = ""
+    signs: bool = True  # a grey printer marks negative cells of a signed map; not where texts on them have a sign
 
     def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values [rows, columns] (missing cells NaN), integer column positions, integer row positions.

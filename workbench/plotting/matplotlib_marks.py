@@ -132,8 +132,9 @@ def _draw_outlines(mark: Outlines, axes: Axes, grey: bool) -> None:
 def _draw_labels(mark: Labels, axes: Axes, grey: bool) -> None:
     across, up, horizontal, vertical = _PLACES[mark.align]
     texts = mark.table[mark.text].astype(str)
-    plain = [_color(mark.style, grey)] * len(texts)
-    colors = plain if mark.ground is None else theme.ink(mark.values(mark.ground), grey)
+    colors = [_color(mark.style, grey)] * len(texts)
+    if mark.ground is not None:
+        colors = theme.ink(mark.values(mark.ground), grey, mark.ground_role, mark.ground_limits)
     for x, y, text, color in zip(mark.values(mark.x), mark.values(mark.y), texts, colors, strict=True):
         axes.annotate(
             text, (x, y), (across * mark.offset_points, up * mark.offset_points), textcoords="offset points",
@@ -158,7 +159,7 @@ def _draw_heat(mark: Heat, axes: Axes, grey: bool) -> None:
         rasterized=matrix.size > theme.MOST_VECTOR_CELLS,
     )  # fmt: skip
     drawn.set_gid(CELLS)
-    if grey and mark.role == "signed":
+    if grey and mark.role == "signed" and mark.signs:
         for row, column in np.argwhere(matrix < 0):
             axes.text(across[column], down[row], "−", ha="center", va="center", fontsize=theme.TICK_POINTS)
 

@@ -188,7 +188,8 @@ def _labels(mark: Labels, screen: Screen) -> list[go.Scatter]:
     texts = [plotly_text(text) for text in mark.table[mark.text].astype(str)]
     size = mark.font_points * screen.words
     plain = _color(mark.style, screen.dark)
-    color = plain if mark.ground is None else theme.ink(mark.values(mark.ground))
+    on_cells = (False, mark.ground_role, mark.ground_limits)
+    color = plain if mark.ground is None else theme.ink(mark.values(mark.ground), *on_cells)
     font = {"size": size, "color": color, "weight": "bold" if mark.bold else "normal"}
     # Plotly keeps a text off its marker by the marker's size: an invisible one makes the gap.
     gap = {"size": 2.0 * mark.offset_points * _PIXELS_PER_POINT, "opacity": 0}

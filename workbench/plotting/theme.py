@@ -235,10 +235,19 @@ def luminance(colors: np.ndarray) -> np.ndarray:
     return linear @ np.array([0.2126, 0.7152, 0.0722])
 
 
-def ink(values: np.ndarray, grey: bool = False) -> list[str]:
-    """Black or white for texts on cells of these probabilities, whichever contrasts more (always above 4.5)."""
+def ink(
+    values: np.ndarray,
+    grey: bool = False,
+    role: ColorRole = "probability",
+    limits: tuple[float, float] = (0.0, 1.0),
+) -> list[str]:
+    """Black or white for texts on cells of these values, whichever contrasts more (always above 4.5).
+
+    role: of the cells, "probability" or "signed".
+    """
     from matplotlib import colormaps
 
-    scale = color_scale("probability", (0.0, 1.0), grey)
-    light = luminance(colormaps[scale.map_name](np.clip(np.nan_to_num(values), 0.0, 1.0))[:, :3])
+    scale = color_scale(role, limits, grey)
+    places = (np.nan_to_num(values) - scale.low) / (scale.high - scale.low)
+    light = luminance(colormaps[scale.map_name](np.clip(places, 0.0, 1.0))[:, :3])
     return [BLACK if (one + 0.05) / 0.05 > 1.05 / (one + 0.05) else WHITE for one in light]

@@ -129,11 +129,12 @@ def test_a_probability_is_white_at_0_and_bluer_and_darker_the_larger_it_is_in_gr
 
 
 @pytest.mark.parametrize("grey", [False, True])
-def test_texts_on_cells_contrast_with_them(grey):
-    values = np.linspace(0.0, 1.0, 257)
-    scale = theme.color_scale("probability", (0.0, 1.0), grey)
-    cells = theme.luminance(colormaps[scale.map_name](values)[:, :3])
-    inks = theme.luminance(np.array([to_rgb(color) for color in theme.ink(values, grey)]))
+@pytest.mark.parametrize(("role", "limits"), [("probability", (0.0, 1.0)), ("signed", (-2.0, 2.0))])
+def test_texts_on_cells_contrast_with_them(role, limits, grey):
+    values = np.linspace(*limits, 257)
+    scale = theme.color_scale(role, limits, grey)
+    cells = theme.luminance(colormaps[scale.map_name](np.linspace(0.0, 1.0, 257))[:, :3])
+    inks = theme.luminance(np.array([to_rgb(color) for color in theme.ink(values, grey, role, limits)]))
     light, dark = np.maximum(cells, inks), np.minimum(cells, inks)
     assert ((light + 0.05) / (dark + 0.05)).min() > 4.5  # level AA of WCAG 2.2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, NonNegativeInt
 
@@ -13,6 +13,7 @@ from workbench.figures.registry import figure
 from workbench.figures.request import Request, named, styles
 from workbench.figures.signatures import with_signatures
 from workbench.store.runs import short_names
+from workbench.views.scores.verdict import METHOD_TEXTS
 
 if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
@@ -34,6 +35,15 @@ class ScoresOptions(CountingOptions):
     """Options of the figure `scores`."""
 
     metrics: Names = Field(("bleu", "chrf"), description="A panel each: bleu, chrf, ter, …")
+
+
+class PairOptions(CountingOptions):
+    """Options of the figure `score-pairs`."""
+
+    metric: str = Field("bleu", description="bleu, chrf, ter, …")
+    method: Literal["bootstrap", "randomization", "sign", "bootstrap-sacrebleu"] = Field(
+        "bootstrap", description="The test of each pair"
+    )
 
 
 class ScoresByTestOptions(CountingOptions):
@@ -80,3 +90,19 @@ def _scores_by_test(request: Request, options: ScoresByTestOptions) -> Figure:
     figure = replace(figure, name="scores-by-test", title=f"{name} by test set", caption=description + rule)
     signatures = zip(table["test"], table["signature"], strict=True)
     return with_signatures(figure, {f"{name}, {test}": signature for test, signature in signatures})
+
+
+@figure("score-pairs", scope="test_set", options=PairOptions)
+def _score_pairs(request: Request, options: PairOptions) -> Figure:
+    """Differences of every pair of runs under one metric, with stars for significance."""
+    from workbench.views.scores.plots import score_pairs
+
+    table = scoring.pair_table(request.runs, request.test, options.metric, options.method, options.counting)
+    names, metric = short_names(request.runs), scoring.METRIC_NAMES[options.metric]
+    table = table.assign(system=table["system"].map(names), other=table["other"].map(names), metric=metric)
+    count = f"the {len(table)} pairs" if len(table) > 1 else "the one pair"
+    caption = (
+        f"{metric} of the row's system minus that of the column's; blue: the row's is better. ∗: p < 0.05, ∗∗: "
+        f"p < 0.01, ∗∗∗: p < 0.001 after Holm's correction over {count}. {METHOD_TEXTS[options.method]}."
+    )
+    return with_signatures(score_pairs(table, caption), {metric: table["signature"].iloc[0]})

@@ -40,4 +40,5 @@ counting = tables.choose_counting(references)
 figure_view.show("scores", frame.request(metrics=metrics, **asdict(counting)))
 with errors_as_messages():
     tables.show(frame, metrics, method, counting)
+    tables.show_pairs(frame, metrics, method, counting)
     tables.show_by_test(frame, metrics, method, counting)

@@ -10,10 +10,13 @@ from analyses.scores import LOWER_IS_BETTER
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis
 from workbench.plotting.columns import require_columns
-from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting.grammar import Axis, Figure, Heat, Labels, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting.scale_end import rounded_up
 
 MOST_BESIDE = 4  # panels in a row
 _COLUMNS = ("system", "metric", "score", "low", "high")
+_PAIRS = ("system", "other", "metric", "score", "other_score", "delta", "p_holm")
+_STARS = {0.001: "∗∗∗", 0.01: "∗∗", 0.05: "∗"}
 
 
 def score_dots(
@@ -85,3 +88,54 @@ def _summary(table: pd.DataFrame, metrics: list[str], lower_is_better: Collectio
         rank = f"is {'lowest' if lower else 'highest'}" if table["system"].nunique() > 1 else "stands alone"
         descriptions.append(f"{best['system']} {rank} in {metric} ({best['score']:.2f})")
     return f"{'; '.join(descriptions)}."
+
+
+def score_pairs(table: pd.DataFrame, caption: str = "") -> Figure:
+    """Matrix of the differences of every pair, row minus column, with stars for p after Holm's correction.
+
+    table: one row a pair under one metric, as of `scoring.pair_table`. The best system is at the top and at the left;
+    blue: the row's system is better.
+    """
+    require_columns(table, _PAIRS, "table")
+    metric = str(table["metric"].iloc[0])
+    lower = metric in LOWER_IS_BETTER
+    swapped = table.rename(
+        columns={"system": "other", "other": "system", "score": "other_score", "other_score": "score"}
+    ).assign(delta=-table["delta"])
+    both = pd.concat([table, swapped], ignore_index=True)
+    scores = both.drop_duplicates("system").set_index("system")["score"]
+    systems = [str(name) for name in scores.sort_values(ascending=lower, kind="stable").index]
+    places = {system: index for index, system in enumerate(systems)}
+    cells = both.assign(
+        row=both["system"].map(places),
+        column=both["other"].map(places),
+        better=both["delta"] * (-1 if lower else 1),
+        text=(both["delta"].map("{:+.2f}".format) + both["p_holm"].map(stars)).str.replace("-", "−"),
+    )
+    end = rounded_up(float(cells["delta"].abs().max()))
+    limits, hover = (-end, end), ("system", "other", "delta", "p_holm")
+    heat = Heat(
+        cells, "column", "row", hover=hover, value="better", role="signed", limits=limits,
+        label=f"{'−' * lower}Δ {metric}", signs=False,
+    )  # fmt: skip
+    labels = Labels(
+        cells, "column", "row", text="text", ground="better", ground_role="signed", ground_limits=limits,
+        offset_points=0.0,
+    )  # fmt: skip
+    names = category_axis(systems)
+    panel = Panel((heat, labels), names, category_axis(systems, reversed=True), max(0.7, 0.26 * len(systems)))
+    return Figure("score-pairs", f"Every pair in {metric}", (panel,), caption, _pairs_summary(cells, metric), "page")
+
+
+def stars(p_value: float) -> str:
+    """One star below 0.05, two below 0.01, three below 0.001."""
+    return next((text for level, text in _STARS.items() if p_value < level), "")
+
+
+def _pairs_summary(cells: pd.DataFrame, metric: str) -> str:
+    """Summary: the significant differences in words, by the better system of each pair."""
+    found = cells[(cells["better"] > 0) & (cells["p_holm"] < max(_STARS))].sort_values(["row", "column"])
+    if found.empty:
+        return f"No pair differs significantly in {metric}."
+    better = [f"{system} than {', '.join(rows['other'])}" for system, rows in found.groupby("system", sort=False)]
+    return f"Significantly better in {metric}: {'; '.join(better)}."

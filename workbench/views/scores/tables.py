@@ -17,20 +17,13 @@ from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
 from workbench.store.runs import Run, short_names
 from workbench.views.scores import test_sets
-from workbench.views.scores.verdict import verdict
+from workbench.views.scores.verdict import METHOD_TEXTS, verdict
 
 METHOD_NAMES = {
     "bootstrap": "Bootstrap",
     "randomization": "Randomization",
     "sign": "Sign test",
     "bootstrap-sacrebleu": "Bootstrap, sacreBLEU's p",
-}
-_METHOD_TEXTS = {
-    "bootstrap": "Paired bootstrap over the same sentences, p two-sided, by inverting the interval",
-    "randomization": "Approximate randomization over the same sentences, two-sided",
-    "sign": "Sign test over the same sentences, two-sided",
-    "bootstrap-sacrebleu": "Paired bootstrap over the same sentences, p by sacreBLEU's rule (below 0.05 in about "
-    "12 % of the cases where systems are equally good)",
 }
 Number = st.column_config.NumberColumn
 
@@ -105,7 +98,7 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
             st.text(verdict(of_metric, baseline))
         without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
         corrected = "Holm's correction runs over the systems of one metric."
-        st.caption(escape_markdown(f"Baseline: {baseline}. {_METHOD_TEXTS[method]}; {corrected}{without}"))
+        st.caption(escape_markdown(f"Baseline: {baseline}. {METHOD_TEXTS[method]}; {corrected}{without}"))
         _table(
             tests,
             _TESTS,
@@ -117,6 +110,20 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
         )
     with st.expander("LaTeX table"):
         st.code(score_table_latex(scores, tests, baseline), language="latex", wrap_lines=True)
+
+
+def show_pairs(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
+    """Matrix of every pair of three runs or more, under one of the chosen metrics."""
+    if len(frame.tested) < 3:
+        return
+    st.subheader("Every pair")
+    metric = metrics[0]
+    if len(metrics) > 1:
+        metric = st.segmented_control(
+            "Metric of the pairs", metrics, format_func=METRIC_NAMES.__getitem__, default=metric, required=True,
+            key="pairs", bind="query-params",
+        )  # fmt: skip
+    figure_view.show("score-pairs", frame.request(metric=metric, method=method, **asdict(counting)))
 
 
 def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counting) -> None:
@@ -146,7 +153,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     baseline = short_names(runs)[runs[0].name]
     if compared is not None:
         corrected = f"p (Holm-corrected) over all {len(compared)} differences of the table"
-        st.caption(escape_markdown(f"Δ: to {baseline}. {_METHOD_TEXTS[method]}; {corrected}."))
+        st.caption(escape_markdown(f"Δ: to {baseline}. {METHOD_TEXTS[method]}; {corrected}."))
     arguments = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
     arguments += [word for test in tests for word in ("--test", test)]
     arguments += ["--method", method] if len(runs) > 1 else []

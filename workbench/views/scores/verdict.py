@@ -1,4 +1,4 @@
-"""What differences to a baseline say, in words."""
+"""What differences to a baseline say, in words, and by which test."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.05
+METHOD_TEXTS = {
+    "bootstrap": "Paired bootstrap over the same sentences, p two-sided, by inverting the interval",
+    "randomization": "Approximate randomization over the same sentences, two-sided",
+    "sign": "Sign test over the same sentences, two-sided",
+    "bootstrap-sacrebleu": "Paired bootstrap over the same sentences, p by sacreBLEU's rule (below 0.05 in about "
+    "12 % of the cases where systems are equally good)",
+}
 
 
 def verdict(comparisons: pd.DataFrame, baseline: str) -> str:
@@ -40,4 +47,5 @@ def verdict(comparisons: pd.DataFrame, baseline: str) -> str:
 
 def _difference(row: Mapping[Hashable, Any]) -> str:
     interval = "" if row["low"] != row["low"] else f", 95% CI {row['low']:+.1f} to {row['high']:+.1f}"
-    return f"{row['system']} ({row['delta']:+.1f}{interval}, p = {row['p_holm']:.3f})".replace("-", "−")
+    numbers = f"{row['delta']:+.1f}{interval}, p = {row['p_holm']:.3f}".replace("-", "−")
+    return f"{row['system']} ({numbers})"

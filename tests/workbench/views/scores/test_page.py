@@ -6,9 +6,12 @@ import shutil
 import numpy as np
 import pytest
 
+from analyses.significance import holm
 from tests.workbench.views.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
 from workbench import cli
 from workbench.evaluation import bucketed_scores, scoring
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
 from workbench.store import segment_annotations
 from workbench.store.runs import training_table
 from workbench.views.scores.tables import METHOD_NAMES
@@ -24,7 +27,7 @@ def runs(with_demo):
 def test_scores_stand_in_the_chart_and_in_the_table(runs):
     at = open_page("scores")
     expected = scoring.score_table(runs, "test", ["bleu", "chrf"])
-    (chart,) = charts(at)
+    chart, _ = charts(at)
     assert {"BLEU", "chrF"} <= axis_titles(chart)
     for name in NAMES:
         drawn = [float(trace["x"][0]) for trace in traces(chart, name)]
@@ -65,6 +68,39 @@ def test_systems_are_tested_against_the_baseline(runs, method):
     without = table[["low", "high"]].isna().all(axis=None)
     assert without == (method in ("randomization", "sign"))
     assert any("gives no interval" in one.value for one in at.caption) == without
+
+
+@pytest.mark.parametrize("metric", ["bleu", "ter"])
+def test_every_pair_stands_in_a_matrix_with_the_better_system_in_blue(graded_runs, metric):
+    figure = draw("score-pairs", Request(tuple(graded_runs), "test", options={"metric": metric}))
+    (panel,) = figure.panels
+    heat, labels = panel.marks
+    best_first = ["future-cost-2", "future-cost-1", "transformer"]
+    assert list(panel.x.texts) == list(panel.y.texts) == best_first
+    values, _, _ = heat.cells()
+    assert (values[np.triu_indices(3, 1)] > 0).all()
+    np.testing.assert_allclose(values, -values.T)
+    assert np.isnan(np.diag(values)).all()
+    for name in best_first:  # each column has the differences to its system
+        compared = scoring.comparison_table(graded_runs, "test", name, metrics=[metric])
+        drawn = labels.table[labels.table["other"] == name].set_index("system")["delta"]
+        assert drawn.to_dict() == pytest.approx(compared.set_index("system")["delta"].to_dict())
+    pairs = scoring.pair_table(graded_runs, "test", metric)
+    np.testing.assert_allclose(pairs["p_holm"], holm(pairs["p_value"]))
+    texts_of = {(row.system, row.other): row.text for row in labels.table.itertuples()}
+    for row in pairs.itertuples():
+        pair = row.system, row.other
+        wanted = sum(row.p_holm < level for level in (0.05, 0.01, 0.001))
+        assert texts_of[pair].count("∗") == texts_of[pair[::-1]].count("∗") == wanted
+    assert figure.summary.startswith("Significantly better in") == (pairs["p_holm"] < 0.05).any()
+
+
+def test_a_matrix_of_pairs_needs_a_third_system(with_demo):
+    for names, shown in ((NAMES, True), (NAMES[:2], False)):
+        at = open_page("scores", runs=[f"demo/{name}" for name in names], metrics=["chrF"])
+        commands = [code for code in codes(at) if code.startswith("workbench figure score-pairs ")]
+        assert [("--option metric=chrf " in command) for command in commands] == [True] * shown
+        assert not at.error
 
 
 def test_the_latex_table_has_a_row_for_each_system(with_demo):

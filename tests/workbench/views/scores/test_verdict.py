@@ -42,6 +42,10 @@ def test_what_is_not_there_is_not_mentioned(row, words):
     assert sum(word in said for word in ("No significant", "Better", "Worse")) == 1
 
 
+def test_the_name_of_a_system_keeps_its_hyphen():
+    assert "gdr-bow (−3.0," in verdict(_table("BLEU", [("gdr-bow", *ROWS[1][1:])]), "base")
+
+
 def test_a_test_without_intervals_gives_p_alone():
     rows = [("a", 1.0, float("nan"), float("nan"), 0.01)]
     assert verdict(_table("chrF", rows), "base") == "Better than base in chrF: a (+1.0, p = 0.010)."
