@@ -19,6 +19,7 @@ from analyses.scores import Statistics
 
 SENTENCE, WORDS = "sentence", "source words"
 SOURCE, REFERENCE = "source", "reference"
+DELTA = "Δ "  # begins the name of a difference to the baseline
 # Scripts without spaces between words: each of their characters counts as a word, and so does punctuation.
 _UNSPACED = "\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SINGLE = _UNSPACED + r".,;:!?()\"„“”«»…、。，；：？！（）「」《》"
@@ -93,7 +94,7 @@ def sentence_table(
         values |= {f"{metric} {system}": scores_of_system for system, scores_of_system in by_system.items()}
         if baseline is not None and baseline in by_system:
             others = [system for system in by_system if system != baseline]
-            values |= {f"Δ {metric} {system}": by_system[system] - by_system[baseline] for system in others}
+            values |= {f"{DELTA}{metric} {system}": by_system[system] - by_system[baseline] for system in others}
     if references is not None:
         expected = _word_counts(references).astype(float)
         expected[expected == 0] = np.nan

@@ -14,9 +14,11 @@ from typing import Literal
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from workbench.app import sentence_order
 from workbench.app import url_state as views
 from workbench.app.components import page_width, stepper
-from workbench.app.frame import Frame, escape_markdown, keep
+from workbench.app.frame import Frame, escape_markdown, keep, page_file
+from workbench.app.sentence_order import SentenceOrder
 from workbench.app.url_state import ViewState
 from workbench.evaluation.sentence_rankings import RANKINGS, default_sentence, next_in_ranking
 from workbench.store.listing import Known, listing
@@ -110,7 +112,8 @@ def _selectors(usable: list[Known]) -> ViewState:
     _keep("baseline", lambda name: name if name in options else options[0])
     baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
     ordered = views.baseline_first(runs, baseline)
-    number = _sentence(views.sentences(runs, test, usable), _default_sentence(ordered, test))
+    default = _default_sentence(ordered, test)
+    number = _sentence(views.sentences(runs, test, usable), default, sentence_order.of_test(test))
     with st.container(horizontal=True, gap="small"):
         for name, ranking in RANKINGS.items():
             st.button(name, type="tertiary", on_click=_go_along, args=(name, ordered, test), key=f"go-{name}",
@@ -139,14 +142,24 @@ def _translated(names: Sequence[str], test: str) -> list[Run]:
     return [by_name[name] for name in names if test in by_name[name].tests()]
 
 
-def _sentence(count: int, default: int) -> int:
+def _sentence(count: int, default: int, order: SentenceOrder | None) -> int:
+    """The box of the sentence's number and the buttons that change it, in an order or by number."""
     last = max(0, count - 1)
     _keep("sentence", lambda number: min(number, last))
     bind = whole_number_bind("sentence")
     number = int(st.number_input(f"Sentence (0 to {last})", 0, last, min(default, last), key="sentence", bind=bind))
     with st.container(horizontal=True):
-        stepper.show(number, last, ("Previous", "Next"), partial(_step, last), "sentence", (PREVIOUS_KEY, NEXT_KEY))
+        labels, keys = ("Previous", "Next"), (PREVIOUS_KEY, NEXT_KEY)
+        if order is None:
+            stepper.show(number, last, labels, partial(_step, last), "sentence", keys)
+        else:
+            stepper.show(order.position(number), len(order.rows) - 1, labels, order.step, "sentence", keys)
         st.button("Random sentence", on_click=_go_elsewhere, args=(count,), disabled=last == 0, key="surprise")
+    if order is not None:
+        place = order.position(number)
+        label = f"{place + 1} of {len(order.rows)}" if place >= 0 else f"{len(order.rows)} others"
+        st.page_link(page_file("sentences"), label=f"{label} in the order of Sentences", icon=":material/sort:",
+                     help="Previous and Next go in the order of the table on the page Sentences")  # fmt: skip
     return number
 
 

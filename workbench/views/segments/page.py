@@ -3,6 +3,7 @@
 import streamlit as st
 
 from analyses.sentences import REFERENCE, WORDS
+from workbench.app import sentence_order
 from workbench.app.components import empty_states
 from workbench.app.frame import errors_as_messages, escape_markdown, heading, page_file
 from workbench.evaluation.scoring import METRIC_NAMES
@@ -40,9 +41,10 @@ with errors_as_messages():
     sentences, problems = table.gathered(request, metrics, frame.root)
     for problem in problems:
         st.warning(escape_markdown(problem))
-    rows = table.chosen_rows(sentences)
+    rows, sort_column = table.chosen_rows(sentences)
+    sentence_order.keep(frame.view.test, rows)
     columns = [name for name in sentences.values.columns if name != WORDS]
-    table.show(sentences, rows, columns)
+    table.show(sentences, rows, columns, sort_column)
 
     number = frame.view.sentence
     texts = {str(name): str(text) for name, text in sentences.texts.loc[number].items()}

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from analyses.sentences import REFERENCE, SENTENCE, SOURCE, Sentences, select
+from analyses.sentences import DELTA, REFERENCE, SENTENCE, SOURCE, Sentences, select
 from workbench.app.components import figure_view, upload
 from workbench.app.components.row_selection import look_at
 from workbench.app.sidebar import whole_number_bind
@@ -60,8 +60,8 @@ def add_annotations(root: Path, test: str, segments: int) -> None:
     upload.take_in([ending[1:] for ending in segment_annotations.ENDINGS], f"annotations-{test}", keep)
 
 
-def chosen_rows(sentences: Sentences) -> np.ndarray:
-    """Controls for text, label, range and order; returns the selected sentences in order."""
+def chosen_rows(sentences: Sentences) -> tuple[np.ndarray, str]:
+    """Controls for text, label, range and order; returns the selected sentences in order, and what orders them."""
     wide, column, order, direction = st.columns([4, 2, 3, 2], vertical_alignment="bottom")
     contains = wide.text_input("Contains", key="contains", bind="query-params", placeholder="text, case is ignored")
     places = [ANYWHERE, *sentences.texts.columns, OUTPUTS]
@@ -70,7 +70,8 @@ def chosen_rows(sentences: Sentences) -> np.ndarray:
     sort_column = order.selectbox("Sort by", orders, key="sort", bind="query-params")
     descending = direction.toggle("Largest first", key="largest", bind="query-params")
     texts = {ANYWHERE: (), OUTPUTS: sentences.systems}.get(searched, (searched,))
-    return select(sentences, contains, texts, _range(sentences), _labels(sentences), sort_column, descending)
+    rows = select(sentences, contains, texts, _range(sentences), _labels(sentences), sort_column, descending)
+    return rows, sort_column
 
 
 def _range(sentences: Sentences) -> dict[str, tuple[float, float]]:
@@ -79,8 +80,10 @@ def _range(sentences: Sentences) -> dict[str, tuple[float, float]]:
     name = column.selectbox(
         "Only where", options, index=None, placeholder="a score or length …", key="where", bind="query-params"
     )
-    least = low.number_input("is at least", value=None, key="least", persist_state="session", disabled=name is None)
-    most = high.number_input("and at most", value=None, key="most", persist_state="session", disabled=name is None)
+    least, most = (
+        column.number_input(label, value=None, key=key, bind=whole_number_bind(key), disabled=name is None)
+        for column, label, key in ((low, "is at least", "least"), (high, "and at most", "most"))
+    )
     if name is None or (least is None and most is None):
         return {}
     return {name: (-np.inf if least is None else least, np.inf if most is None else most)}
@@ -93,7 +96,7 @@ def _labels(sentences: Sentences) -> dict[str, list[str]]:
     name = column.selectbox("Label", list(sentences.labels.columns), key="label", bind="query-params")
     available = sorted(sentences.labels[name].unique())
     selected = values.multiselect(
-        "is one of", available, key=f"labels-{name}", persist_state="session", format_func=_label_text
+        "is one of", available, key=f"labels-{name}", bind="query-params", format_func=_label_text
     )
     return {name: selected} if selected else {}
 
@@ -102,15 +105,21 @@ def _label_text(label: str) -> str:
     return label or "(none)"
 
 
-def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> None:
-    """Table of the rows; a click on one selects the sentence."""
+def show(sentences: Sentences, rows: np.ndarray, columns: Sequence[str], sort_column: str) -> None:
+    """Table of the rows; a click on one selects the sentence.
+
+    Number and sort column (unless told the first difference to the baseline) stay in sight at the left.
+    """
     if not len(rows):
         st.text("No sentence fulfils these conditions.")
         return
     part, part_text = _part(rows)
-    table = shown(sentences, part, columns)
+    second = _second(sort_column, columns)
+    table = shown(sentences, part, columns, second)
     numbers = {
-        name: st.column_config.NumberColumn(format="%.3f" if _needs_decimals(sentences.values[name]) else "%.1f")
+        name: st.column_config.NumberColumn(
+            format="%.3f" if _needs_decimals(sentences.values[name]) else "%.1f", pinned=name == second
+        )
         for name in table.columns
         if pd.api.types.is_float_dtype(table[name])
     }
@@ -144,10 +153,19 @@ def _part(rows: np.ndarray) -> tuple[np.ndarray, str]:
     return part, f", of which {begin + 1:,} to {begin + len(part):,} are shown"
 
 
-def shown(sentences: Sentences, rows: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
-    """Rows as a table: number, source, labels, then the columns of values."""
+def _second(sort_column: str, columns: Sequence[str]) -> str | None:
+    """The column of values beside the sentence's number: the one that sorts, else the first difference, if any."""
+    if sort_column in columns:
+        return sort_column
+    return next((name for name in columns if name.startswith(DELTA)), None)
+
+
+def shown(sentences: Sentences, rows: np.ndarray, columns: Sequence[str], second: str | None = None) -> pd.DataFrame:
+    """Rows as a table: number, the column of values named `second`, source, labels, the other columns of values."""
     parts = (sentences.texts[[SOURCE]], sentences.labels, sentences.values[list(columns)])
     table = pd.concat([part.iloc[rows] for part in parts], axis="columns")
+    if second is not None:
+        table.insert(0, second, table.pop(second))
     table.insert(0, SENTENCE, rows)
     return table.reset_index(drop=True)
 

@@ -1,6 +1,7 @@
 """Sentences: the table holds sacreBLEU's sentence scores, a click moves the sentence, texts show as typed."""
 
 import html
+import json
 import re
 
 import pytest
@@ -59,6 +60,48 @@ def test_it_is_filtered_and_sorted_by_the_url(found):
     at = open_page("sentences", contains="no such text")
     assert not at.dataframe
     assert "No sentence fulfils these conditions." in texts(at)
+
+
+def test_range_and_labels_stand_in_the_url_as_text_and_order_do(with_demo, found):
+    labels = "".join(f"{'news' if number % 3 else 'chat'}\n" for number in range(30))
+    segment_annotations.save(with_demo, "test", "domain.txt", labels.encode(), 30)
+    query = {"where": "chrF transformer", "least": "5", "most": "40", "labels-domain": "news"}
+    at = open_page("sentences", **query)
+    table = at.dataframe[0].value
+    assert table["chrF transformer"].between(5, 40).all()
+    assert set(table["domain"]) == {"news"}
+    assert 0 < len(table) < 20
+    for odd in ("inf", "nan", "no number"):
+        assert not open_page("sentences", **{**query, "least": odd}).exception
+
+
+def test_number_and_sort_key_stay_in_sight(found):
+    for query, second in (({}, "Δ chrF future-cost-1"), ({"sort": "Δ chrF future-cost-2"}, "Δ chrF future-cost-2"),
+                          ({"sort": "length ratio transformer"}, "length ratio transformer")):  # fmt: skip
+        (table,) = open_page("sentences", **query).main.dataframe
+        assert table.value.columns.tolist()[:3] == ["sentence", second, "source"]
+        pinned = {name for name, about in json.loads(table.proto.columns).items() if about.get("pinned")}
+        assert pinned == {"sentence", second}
+    alone = open_page("sentences", runs=["demo/transformer"]).main.dataframe[0].value
+    assert alone.columns.tolist()[:2] == ["sentence", "source"]
+
+
+def test_previous_and_next_go_in_the_order_of_the_table(found):
+    rows = open_page("sentences", sort="chrF transformer").main.dataframe[0].value["sentence"].tolist()
+    assert rows != list(range(30))
+    at = open_page("sentences", sort="chrF transformer", sentence=str(rows[4]))
+
+    def links(at) -> list[str]:
+        return [link.proto.label for link in at.sidebar.get("page_link")]
+
+    assert links(at) == ["5 of 30 in the order of Sentences"]
+    switch(at, "attention").run()
+    assert links(at) == ["5 of 30 in the order of Sentences"]
+    order = at.session_state["_sentence_order"]
+    assert [order.step(rows[4], by) for by in (1, -1, -99, 99)] == [rows[5], rows[3], rows[0], rows[-1]]
+    switch(at, "sentences").run()
+    at.selectbox(key="sort").set_value("sentence").run()
+    assert links(at) == []
 
 
 def test_the_chosen_sentence_stands_below_with_all_its_texts(found):
