@@ -121,7 +121,7 @@ def _axis(axis: Axis, title: str, ticks: tuple[tuple[float, ...], tuple[str, ...
         "title": {"text": title, "standoff": 6},
         "showgrid": gridded, "gridcolor": page.grid, "zeroline": False, "showline": True, "linecolor": page.text,
         "ticks": "outside", "ticklen": 3, "automargin": False, "visible": axis.visible,
-        "type": "log" if axis.log else "linear",
+        "type": "log" if axis.log else "linear", "minexponent": screen_layout.PLAIN_POWERS,
     }  # fmt: skip
     if axis.positions:
         positions, texts = ticks

@@ -24,6 +24,7 @@ _LINE, _TITLE_LINE = 15, 19  # of a text on several lines
 _TITLE, _PANEL_TITLE, _EDGE, _COLUMN_GAP = 30, 26, 14, 20
 _FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; left of it: the numbers of an axis
 _MIN_PANEL_WIDTH = 140
+PLAIN_POWERS = 5  # up to this power of ten, and down to its inverse, numbers are in full: 0.0001 and not 100µ
 _TICK = 40  # least length of an axis per tick of Plotly
 _MIN_LABEL_WIDTH = 13.0  # of upright texts beside each other
 LEGEND_LINE = 56  # of a key: twice the longest dash and its gap, so that it looks like the line
@@ -209,17 +210,19 @@ def _label_width(panel: Panel, width: int) -> int:
 def _end_numbers(panel: Panel) -> list[str]:
     """The numbers at the ends of a linear y axis, with as many digits as Plotly's ticks have.
 
-    Plotly sets at most nine ticks at steps of 1, 2 or 5 times a power of ten. Empty for an axis that reaches tens of
-    thousands, whose numbers Plotly shortens.
+    Plotly sets at most nine ticks at steps of 1, 2 or 5 times a power of ten. Empty for an axis that reaches a million,
+    whose numbers Plotly shortens.
     """
     low, high = panel.y.range or _span(panel)
-    if panel.y.log or not 0 < high - low < math.inf or max(-low, high) >= 1e4:
+    largest = max(-low, high)
+    if panel.y.log or not 0 < high - low < math.inf or largest >= 10.0 ** (PLAIN_POWERS + 1):
         return []
     height = panel.height * theme.SCREEN_PIXELS_PER_INCH
     min_step = (high - low) / (min(max(height / _TICK, 4), 9) + 1)
     power = math.floor(math.log10(min_step))
     digits = max(0, -power if min_step <= 5 * 10.0**power else -power - 1)
-    return [f"{end:.{digits}f}" for end in (low, high)]
+    comma = "," if largest >= 1e4 else ""
+    return [f"{end:{comma}.{digits}f}" for end in (low, high)]
 
 
 def _span(panel: Panel) -> tuple[float, float]:
