@@ -14,7 +14,7 @@ import gzip
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from string import Template
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from workbench.plotting.grammar import Figure
+    from workbench.plotting.grammar import Figure, Font
 
 
 # The first chart of a page unpacks and runs the library; a page may have many charts.
@@ -83,11 +83,11 @@ class Shown:
 
         return to_plotly(self.figure)
 
-    def save(self, path: str | Path, width: str | float | None = None) -> Path:
+    def save(self, path: str | Path, width: str | float | None = None, font: Font = "sans") -> Path:
         """Write .pdf, .svg, .png, .csv or .json; `width`: column, page, aaai-column, …, or inches."""
         from workbench.export.files import save
 
-        return save(self.figure, path, width)
+        return save(replace(self.figure, font=font), path, width)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Plotly's display data for this front end, with a much smaller HTML page."""

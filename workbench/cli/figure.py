@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +24,7 @@ from workbench.cli.shared import (
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
-    from workbench.plotting.grammar import Figure
+    from workbench.plotting.grammar import Figure, Font
     from workbench.store.runs import Run
 
 MOST_INCHES = 100  # of a figure's width
@@ -34,6 +35,7 @@ class FigureGroup(Group):
 
 
 Width = Annotated[str | None, typer.Option(help="Width on paper: column, page, or a number of inches")]
+FontName = Annotated[str | None, typer.Option("--font", help="Font on paper: sans, times or computer-modern")]
 
 figure_app = App(FigureGroup, help="Draw a figure of runs (`workbench figure NAME`), or an exported file again.")
 app.add_typer(figure_app, name="figure")
@@ -56,6 +58,7 @@ def figure_draw(
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     option: FigureOptions = None,
     width: Width = None,
+    font: FontName = None,
 ) -> None:
     """Draw what a page shows, into a file; the word `draw` may be left out."""
     from workbench.figures.drawing import draw
@@ -64,9 +67,10 @@ def figure_draw(
     opened, chosen = _opened(run or [], palette_runs or [])
     out = out or Path("figure.pdf")
     _check_target(out)
-    size = paper_width(width)
+    size, typeface = paper_width(width), _font(font)
     base = _run_named(baseline, [opened_run.name for opened_run in opened]) if baseline else None
-    _write_figure(draw(name, Request(opened, test, sentence, base, pairs(option, "--option"), chosen)), out, size)
+    drawn = draw(name, Request(opened, test, sentence, base, pairs(option, "--option"), chosen))
+    _write_figure(replace(drawn, font=typeface or drawn.font), out, size)
 
 
 @figure_app.command("list")
@@ -95,6 +99,7 @@ def figure_redraw(
     ] = None,
     files: Files = None,
     width: Width = None,
+    font: FontName = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; end with status 1 if the figure's table has changed")
     ] = False,
@@ -105,12 +110,13 @@ def figure_redraw(
 
     if out is not None:
         _check_target(out)
-    size = paper_width(width)
+    size, typeface = paper_width(width), _font(font)
     again = draw_again(file, root, pairs(files, "--file"))
     if not check:
         paper = again.made.paper
         out = out or file.with_name(f"{file.stem}-again{file.suffix}")
-        _write_figure(again.drawn.figure, out, paper.width if size is None else size, paper.grey)
+        drawn = replace(again.drawn.figure, font=typeface or paper.font)
+        _write_figure(drawn, out, paper.width if size is None else size, paper.grey)
     say(f"{file}: {again.message}")
     if check and not again.same:
         raise typer.Exit(1)
@@ -136,6 +142,17 @@ def paper_width(text: str | None) -> str | float | None:
     return size
 
 
+def _font(text: str | None) -> Font | None:
+    """Parse a font of the command line; None if none is named."""
+    from core_models.settings import nearest
+    from workbench.plotting.fonts import FONT_NAMES
+
+    for font in FONT_NAMES:
+        if text == font:
+            return font
+    return None if text is None else refuse(f"--font {text}: {nearest(text, list(FONT_NAMES))}")
+
+
 def _check_target(out: Path) -> None:
     from workbench.export.files import DRAWN, WRITTEN, check_folder
 
@@ -154,7 +171,10 @@ def _run_named(baseline: str, names: list[str]) -> str:
 
 
 def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool = False) -> None:
-    from workbench.export.files import bundle, save
+    from workbench.export.files import WRITTEN, bundle, save
+    from workbench.plotting.fonts import substitution_note
 
     written = [save(drawn, out, size, grey)] if out.suffix else bundle(drawn, out, size, grey)
     say("\n".join(map(str, written)))
+    if out.suffix.lower() not in WRITTEN and (note := substitution_note(drawn)):
+        say(note, err=True)

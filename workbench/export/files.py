@@ -119,7 +119,7 @@ def provenance(figure: Figure, width: str | float | None = None, grey: bool = Fa
         "figure": drawn,
         "table_sha256": table_digest(figure),
         "versions": versions(),
-        "paper": {"width": width, "grey": grey},
+        "paper": {"width": width, "grey": grey, "font": figure.font},
         **dict(figure.provenance),
     }
 
@@ -156,6 +156,6 @@ def _draw(figure: Figure, path: Path, ending: str, width: str | float | None, gr
     canvas = to_matplotlib(figure, width, grey)
     dpi = theme.RESOLUTION_DPI if ending == ".png" else theme.RASTER_DPI
     drawn = io.BytesIO()  # in memory: Matplotlib hides file errors behind an error of its own
-    with paper_settings():
+    with paper_settings(figure.font):
         canvas.savefig(drawn, format=ending[1:], dpi=dpi, metadata=metadata)
     return write_atomic(path, drawn.getvalue())

@@ -41,7 +41,7 @@ def previews(figure: Figure, width: str | float | None = None, dpi: float = 150.
 def _painted(figure: Figure, grey: bool, width: str | float | None, dpi: float) -> np.ndarray:
     """Pixels [row, column, RGB] in 0..1."""
     canvas = to_matplotlib(figure, width, grey=grey)
-    with paper_settings():
+    with paper_settings(figure.font):
         canvas.set_dpi(dpi)
         canvas.canvas.draw()
         return np.asarray(canvas.canvas.buffer_rgba())[..., :3] / 255.0  # type: ignore[attr-defined]

@@ -21,6 +21,7 @@ from workbench.figures import spec
 from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.provenance import digests_of
 from workbench.figures.spec import Recipe
+from workbench.plotting.grammar import Font
 from workbench.store.runs import RunError
 
 _NOTHING = "carries nothing that it could be drawn again from; only figures that this workbench wrote of runs do"
@@ -31,6 +32,7 @@ class Paper(Section):
 
     width: str | float | None = None
     grey: bool = False
+    font: Font = "sans"
 
 
 class Made(Section):
@@ -147,7 +149,7 @@ def _from_png(path: Path) -> str | None:
 
 
 def _from_json(path: Path) -> str | None:
-    """The metadata of a JSON file, which has `provenance` and two more keys at the top level."""
+    """The metadata of a JSON file, which has `provenance` and three more keys at the top level."""
     try:
         content: Any = read_json(path, RESULT)
     except ValueError:
@@ -155,7 +157,8 @@ def _from_json(path: Path) -> str | None:
     if not isinstance(content, dict) or not isinstance(content.get("provenance"), dict):
         return None
     top_level = {name: content[name] for name in ("table_sha256", "versions") if name in content}
-    return json.dumps({**content["provenance"], **top_level})
+    paper = {"font": content["font"]} if "font" in content else {}
+    return json.dumps({**content["provenance"], **top_level, "paper": paper})
 
 
 _READERS: dict[str, Callable[[Path], str | None]] = {

@@ -201,7 +201,8 @@ def _figure(drawn_figure: DrawnFigure, first: bool, number: int) -> str:
 
 
 def _command(drawn_figure: DrawnFigure) -> str:
-    return spec.figure_command(drawn_figure.recipe.drawing, drawn_figure.request, elsewhere=True)
+    recipe = drawn_figure.recipe
+    return spec.figure_command(recipe.drawing, drawn_figure.request, elsewhere=True) + spec.paper_options(recipe)
 
 
 def _origin(drawn_figure: DrawnFigure) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from core_models.config import CONFIG, split_reference
 from workbench.figures.drawing import draw as draw_figure
 from workbench.figures.request import Request
-from workbench.figures.spec import Recipe, figure_command
+from workbench.figures.spec import Recipe, figure_command, paper_options
 from workbench.store import exhibits
 from workbench.store.file_digests import digest_of
 from workbench.store.provenance import digests
@@ -31,7 +31,7 @@ class DrawnFigure:
     @property
     def command(self) -> str:
         """The command line that draws the figure."""
-        return figure_command(self.recipe.drawing, self.request)
+        return figure_command(self.recipe.drawing, self.request) + paper_options(self.recipe)
 
 
 def request_of(
@@ -68,8 +68,8 @@ def draw(
 
 
 def on_paper(recipe: Recipe, figure: Figure) -> Figure:
-    """The figure with the width of its recipe."""
-    return replace(figure, width=recipe.width) if recipe.width else figure
+    """The figure with the width and font of its recipe."""
+    return replace(figure, width=recipe.width or figure.width, font=recipe.font)
 
 
 def _file_path(option: str, recipe: Recipe, root: Path, files: Mapping[str, object]) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from core_models.settings import ConfigError, Section, read_value
 from workbench.figures.registry import load, of_a_sentence
 from workbench.figures.request import Request
+from workbench.plotting.grammar import Font
 from workbench.store.file_digests import digest_of
 from workbench.store.runs import Run
 
@@ -24,8 +25,9 @@ from workbench.store.runs import Run
 class Recipe(Section):
     """A figure's name and its request, with runs by name, the baseline first.
 
-    width: on paper, "" for the figure's default. among: all selected runs if they differ from the drawn ones; they
-    decide the styles. A portable recipe stores a file that an option names as {"file": its name, "sha256": a digest}.
+    width and font: on paper, a width of "" for the figure's default. among: all selected runs if they differ from the
+    drawn ones; they decide the styles. A portable recipe stores a file that an option names as {"file": its name,
+    "sha256": a digest}.
     """
 
     drawing: str
@@ -36,6 +38,7 @@ class Recipe(Section):
     baseline: str | None = None
     options: dict[str, Any] = {}
     width: Literal["", "column", "page"] = ""
+    font: Font = "sans"
 
     @property
     def files(self) -> dict[str, dict[str, str]]:
@@ -90,6 +93,12 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
             value = file["file"]
         words += ["--option", f"{option}={_typed(value)}"]
     return shlex.join([*words, "--out", f"{name}.pdf"])
+
+
+def paper_options(recipe: Recipe) -> str:
+    """The options that a command line needs for the width and font of a recipe, behind a space; "" for defaults."""
+    width = f" --width {recipe.width}" if recipe.width else ""
+    return width + (f" --font {recipe.font}" if recipe.font != "sans" else "")
 
 
 def _typed(value: Any) -> str:

@@ -25,6 +25,7 @@ Marker = Literal[
 ColorRole = Literal["probability", "signed", "relative"]
 Align = Literal["centre", "right", "left", "above", "below"]
 Side = Literal["source", "target"]
+Font = Literal["sans", "times", "computer-modern"]
 
 
 # Of a label on an axis; the whole text is in the hover text and in the table.
@@ -285,6 +286,8 @@ class Figure:
     `side_by_side`: what the columns show is compared, so a narrow screen keeps them beside each other and scrolls;
     paper has fewer columns where not every token would have a label.
 
+    `width` and `font` are those on paper; a page of the app has fonts of its own.
+
     `caption` says what is drawn and by which rules, `summary` is one sentence for readers who cannot see it,
     `provenance` has runs, signatures and seeds and is stored in the metadata of every exported file.
     """
@@ -295,6 +298,7 @@ class Figure:
     caption: str = ""
     summary: str = ""
     width: Literal["column", "page"] = "column"
+    font: Font = "sans"
     shared_x: bool = False
     shared_y: bool = False
     columns: int = 1

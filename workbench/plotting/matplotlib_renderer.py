@@ -1,7 +1,7 @@
 """Matplotlib renderer of figures for paper: vector cells, embedded fonts, no title (the paper has a caption).
 
 Uses the Agg canvas and no pyplot, so nothing stays open. Matplotlib's global text settings are changed during a
-drawing only, behind a lock; use `paper_settings` for saving the figure too.
+drawing only, behind a lock; use `paper_settings` with the figure's font for saving it too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from workbench.plotting import theme
 from workbench.plotting.fonts import families
-from workbench.plotting.grammar import Axis, Figure, Heat, Panel
+from workbench.plotting.grammar import Axis, Figure, Font, Heat, Panel
 from workbench.plotting.matplotlib_marks import CELLS, draw, legend_handle
 
 _LOCK = threading.RLock()
@@ -34,10 +34,10 @@ _LABELS_INCHES, _BAR_INCHES, _GAP_INCHES = 0.7, 0.55, 0.1  # beside a row of pan
 
 
 @contextmanager
-def paper_settings() -> Iterator[None]:
+def paper_settings(font: Font = "sans") -> Iterator[None]:
     """Matplotlib's settings for paper: Type 42 fonts, SVG text as text, no mathematics in texts, fallback families."""
     chosen = {
-        "font.family": list(families()),
+        "font.family": list(families(font)),
         "font.size": theme.TEXT_POINTS,
         "text.parse_math": False,
         "pdf.fonttype": 42,
@@ -75,7 +75,7 @@ def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool =
     figure = replace(figure, columns=_columns_that_fit(figure, inches)) if figure.side_by_side else figure
     rows = math.ceil(len(figure.panels) / figure.columns)
     heights = [max(p.height for p in figure.panels[r * figure.columns : (r + 1) * figure.columns]) for r in range(rows)]
-    with paper_settings():
+    with paper_settings(figure.font):
         layout = ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, hspace=0.03, wspace=0.03)
         canvas = Canvas(figsize=(inches, sum(heights) + 0.6), layout=layout, dpi=theme.RESOLUTION_DPI)
         FigureCanvasAgg(canvas)

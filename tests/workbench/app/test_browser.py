@@ -84,6 +84,7 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page.wait_for_url("**sentence=1**")
     ready(page, "Beam trees")
 
+    page.get_by_role("button", name="Export").click()
     with page.expect_download() as started:
         page.get_by_role("button", name="PDF").click()
     file = tmp_path / "trees.pdf"

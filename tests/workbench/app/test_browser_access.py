@@ -56,6 +56,7 @@ def test_the_printed_address_opens_it_and_what_pages_do_still_works(page, server
 
     page.goto(f"{server.address}/beam_trees?runs=demo/transformer&sentence=1")
     ready(page, "Beam trees")
+    page.get_by_role("button", name="Export").click()
     with page.expect_download() as started:
         page.get_by_role("button", name="PDF").click()
     assert started.value.path().read_bytes().startswith(b"%PDF")

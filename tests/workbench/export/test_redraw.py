@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -69,7 +70,7 @@ def test_a_file_says_how_its_numbers_came_about(demo_runs, tmp_path):
     said = made["provenance"]
     assert said["recipe"] == {"drawing": "scores", "runs": ["demo/transformer"], "among": [], "test": "test",
                               "sentence": 0,
-                              "baseline": None, "options": {}, "width": ""}  # fmt: skip
+                              "baseline": None, "options": {}, "width": "", "font": "sans"}  # fmt: skip
     assert said["resampling_seed"] == 12345  # sacreBLEU's default
     assert said["signatures"]["BLEU"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     assert set(said["digests"]["demo/transformer"]) == {"model", "translations", "training log"}
@@ -216,6 +217,31 @@ def test_the_command_writes_the_same_kind_of_file_and_says_what_it_found(drawn, 
     assert told.exit_code == 0, told.output
     assert "the table drawn is the same as then" in told.stdout
     assert (tmp_path / "old-again.pdf").read_bytes() == old.read_bytes()
+
+
+def _text_of(path: Path) -> str:
+    """An SVG without its metadata, which name the runs as the command does."""
+    return re.sub(r"<metadata>.*</metadata>", "", path.read_text(), flags=re.DOTALL)
+
+
+def test_a_font_is_part_of_recipe_command_and_file(drawn, demo_runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = spec.recipe_of("length-differences", _request(demo_runs)).model_copy(update={"font": "times"})
+    of_recipe = from_spec.draw(spec.Recipe.model_validate_json(recipe.model_dump_json()), demo_runs)
+    wanted = save(of_recipe.figure, tmp_path / "times.pdf").read_bytes()
+    assert b"STIXGeneral" in wanted or b"TimesNewRoman" in wanted
+    assert b"STIXGeneral" not in save(drawn, tmp_path / "sans.pdf").read_bytes()
+    told = CliRunner().invoke(cli.app, [*shlex.split(of_recipe.command)[1:], "--out", "old.svg"])
+    assert told.exit_code == 0, told.output
+    save(of_recipe.figure, tmp_path / "wanted.svg")
+    assert _text_of(Path("old.svg")) == _text_of(Path("wanted.svg"))
+    save(of_recipe.figure, tmp_path / "times.json")
+    for name in ("times.pdf", "times.json"):
+        told = CliRunner().invoke(cli.app, ["figure", "redraw", name, "--runs", str(demo_runs), "--out", "again.pdf"])
+        assert told.exit_code == 0, told.output
+        assert Path("again.pdf").read_bytes() == wanted, name
+    told = CliRunner().invoke(cli.app, ["figure", "scores", "--font", "timse"])
+    assert "did you mean 'times'" in told.stderr
 
 
 def test_the_command_beside_a_figure_draws_it(drawn, demo_runs, tmp_path, monkeypatch):

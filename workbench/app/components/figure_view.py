@@ -1,4 +1,4 @@
-"""One figure on a page: chart, summary, table, files for a paper, command, and a button for the figure collection.
+"""One figure on a page: chart, summary, files for a paper and their command, table, button for the collection.
 
 Files are drawn on request. Computes nothing: `drawing.draw` makes the figure.
 """
@@ -13,6 +13,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,10 +29,10 @@ from workbench.export.files import save
 from workbench.figures.drawing import draw
 from workbench.figures.registry import spec_of
 from workbench.figures.request import Request
-from workbench.figures.spec import Recipe, figure_command, recipe_of
+from workbench.figures.spec import Recipe, figure_command, paper_options, recipe_of
 from workbench.plotting import animation
 from workbench.plotting.axes import with_drawn_pieces
-from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.fonts import FONT_NAMES, MissingGlyphs, missing_glyphs, substitution_note
 from workbench.plotting.grammar import Figure
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.plotting.screen_layout import min_width
@@ -201,47 +202,66 @@ def file_of(figure: Figure, ending: str, width: str) -> bytes:
 
 
 def _files(figure: Figure, command: str, key: str, recipe: Recipe | None) -> None:
+    """One row below a figure: its files for a paper, its table, and a button for the collection."""
     missing = missing_glyphs(figure)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        width = st.segmented_control(
-            "Width on paper",
-            list(WIDTHS),
-            format_func=WIDTHS.__getitem__,
-            default=figure.width,
-            required=True,
-            key=f"width-{key}-{figure.width}",  # another, wider figure begins with its own width
-            label_visibility="collapsed",
-            help="Width of PDF, SVG and PNG: a column or a page of a paper",
-        )
-        for label, (ending, mime) in FILES.items():
-            st.download_button(
-                label,
-                _deferred(figure, ending, width),
-                f"{figure.name}.{ending}",
-                mime,
-                key=f"{ending}-{key}",
-                on_click="ignore",
-                disabled=bool(missing) and ending != "csv",
-                help=f"Download as {label}",
-            )
+        with st.popover("Export", icon=":material/download:"):
+            recipe = _export(figure, command, key, recipe, bool(missing))
         with st.popover("Table"):
             table = with_drawn_pieces(figure.table)
             st.dataframe(table, hide_index=True, placeholder="–", key=f"table-{key}", alt=figure.summary)
-        with st.popover("Command"):
-            st.code(command, language="bash", wrap_lines=True)
         if recipe is not None:
-            chosen = recipe if width == figure.width else recipe.model_copy(update={"width": width})
             st.button(
                 "Add to collection",
                 key=f"basket-{key}",
                 on_click=_add,
-                args=(chosen,),
+                args=(recipe,),
                 icon=":material/bookmark_add:",
                 disabled=read_only.active(),
                 help=read_only.WHY if read_only.active() else None,
             )
     if missing:
         st.warning(escape_markdown(str(MissingGlyphs(missing))))
+
+
+def _export(figure: Figure, command: str, key: str, recipe: Recipe | None, unprintable: bool) -> Recipe | None:
+    """Width, font, files and command of a figure; returns its recipe with this width and font."""
+    width = st.segmented_control(
+        "Width on paper",
+        list(WIDTHS),
+        format_func=WIDTHS.__getitem__,
+        default=figure.width,
+        required=True,
+        key=f"width-{key}-{figure.width}",  # another, wider figure begins with its own width
+    )
+    font = st.segmented_control(
+        "Font on paper",
+        list(FONT_NAMES),
+        format_func=FONT_NAMES.__getitem__,
+        default=figure.font,
+        required=True,
+        key=f"font-{key}",
+    )
+    on_paper = replace(figure, font=font)
+    with st.container(horizontal=True, gap="small"):
+        for label, (ending, mime) in FILES.items():
+            st.download_button(
+                label,
+                _deferred(on_paper, ending, width),
+                f"{figure.name}.{ending}",
+                mime,
+                key=f"{ending}-{key}",
+                on_click="ignore",
+                disabled=unprintable and ending != "csv",
+                help=f"Download as {label}",
+            )
+    if note := substitution_note(on_paper):
+        st.caption(escape_markdown(note))
+    if recipe is not None:
+        recipe = recipe.model_copy(update={"width": "" if width == figure.width else width, "font": font})
+        command += paper_options(recipe)
+    st.code(command, language="bash", wrap_lines=True)
+    return recipe
 
 
 def _add(recipe: Recipe) -> None:

@@ -11,7 +11,6 @@ import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 import streamlit as st
 
@@ -27,7 +26,7 @@ from workbench.figures.from_spec import DrawnFigure, on_paper, request_of
 from workbench.figures.registry import of_a_sentence
 from workbench.figures.spec import Recipe
 from workbench.plotting import theme
-from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
+from workbench.plotting.fonts import FONT_NAMES, MissingGlyphs, missing_glyphs, substitution_note
 from workbench.plotting.grammar import Figure
 from workbench.store import read_only
 from workbench.store.runs import Run
@@ -73,6 +72,8 @@ def _show_entry(path: Path, recipe: Recipe, index: int, count: int, venue: str, 
             missing = missing_glyphs(drawn.figure)
             if missing:
                 st.warning(escape_markdown(str(MissingGlyphs(missing))))
+            if note := substitution_note(drawn.figure):
+                st.caption(escape_markdown(note))
             _previews(drawn.figure, width_at(venue, drawn.figure))
     return drawn
 
@@ -94,18 +95,22 @@ def _recipe_text(recipe: Recipe) -> str:
 def _buttons(path: Path, recipe: Recipe, index: int, count: int, drawn: DrawnFigure | None) -> None:
     key = recipe.key
     if drawn is not None:
-        st.segmented_control(
-            "Width on paper",
-            list(figure_view.WIDTHS),
-            format_func=figure_view.WIDTHS.__getitem__,
-            default=drawn.figure.width,
-            required=True,
-            key=f"width-{key}",
-            label_visibility="collapsed",
-            disabled=read_only.active(),
-            on_change=_set_width,
-            args=(path, recipe, f"width-{key}"),
-        )
+        for field, label, names in (
+            ("width", "Width on paper", figure_view.WIDTHS),
+            ("font", "Font on paper", FONT_NAMES),
+        ):
+            st.segmented_control(
+                label,
+                list(names),
+                format_func=names.__getitem__,
+                default=getattr(drawn.figure, field),
+                required=True,
+                key=f"{field}-{key}",
+                label_visibility="collapsed",
+                disabled=read_only.active(),
+                on_change=_set_on_paper,
+                args=(path, recipe, field, f"{field}-{key}"),
+            )
     steps: tuple[tuple[str, str, int, bool], ...] = (
         ("Up", "arrow_upward", -1, index == 0),
         ("Down", "arrow_downward", 1, index == count - 1),
@@ -126,9 +131,8 @@ def _buttons(path: Path, recipe: Recipe, index: int, count: int, drawn: DrawnFig
             st.code(drawn.command, language="bash", wrap_lines=True)
 
 
-def _set_width(path: Path, recipe: Recipe, key: str) -> None:
-    width: Literal["column", "page"] = st.session_state[key]
-    _apply_change(collection.replace, path, recipe, recipe.model_copy(update={"width": width}))
+def _set_on_paper(path: Path, recipe: Recipe, field: str, key: str) -> None:
+    _apply_change(collection.replace, path, recipe, recipe.model_copy(update={field: st.session_state[key]}))
 
 
 def _apply_change(change: Callable[..., None], path: Path, *arguments: object) -> None:

@@ -51,6 +51,12 @@ def test_every_figure_can_be_put_in_as_it_is_shown(path):
     at.segmented_control(key="width-beam-trees--page").set_value("column").run()
     at.button(key="basket-beam-trees-").click().run()
     assert [one.width for one in collection.read(path)] == ["", "column"]
+    at.segmented_control(key="font-beam-trees-").set_value("times").run()
+    assert any(code.startswith("workbench figure") and "--width column --font times" in code for code in codes(at))
+    at.button(key="basket-beam-trees-").click().run()
+    recipes = collection.read(path)
+    assert [one.font for one in recipes] == ["sans", "sans", "times"]
+    collection.remove(path, recipes[-1])
     at = open_page("scores", runs=wanted["runs"], metrics=["TER"])
     at.button(key="basket-scores-").click().run()
     at.button(key="basket-scores-").click().run()
@@ -76,6 +82,9 @@ def test_figures_are_shown_as_on_paper_in_their_order(path):
     assert collection.read(path) == [TER]
     at.segmented_control(key=f"width-{TER.key}").set_value("column").run()
     assert [one.width for one in collection.read(path)] == ["column"]
+    (narrow,) = collection.read(path)
+    at.segmented_control(key=f"font-{narrow.key}").set_value("computer-modern").run()
+    assert collection.read(path) == [narrow.model_copy(update={"font": "computer-modern"})]
     assert not at.exception
 
 
