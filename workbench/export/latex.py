@@ -1,4 +1,4 @@
-"""Tables as LaTeX text: booktabs, the best score of each metric bold, a dagger for significant differences."""
+"""Tables as LaTeX text: booktabs, scores with intervals, bold where significantly better than the baseline."""
 
 from __future__ import annotations
 
@@ -12,44 +12,73 @@ from analyses.scores import LOWER_IS_BETTER
 from analyses.sentences import REFERENCE, SOURCE, Difference, word_diff
 from workbench.export.tex import comment, remarks, tex_text
 
-_DAGGER = r"\rlap{$^\dagger$}"  # of zero width, so that the digits of a column are aligned
+_DAGGER = r"$^\dagger$"
 
 
 def score_table_latex(
     scores: pd.DataFrame, tests: pd.DataFrame | None = None, baseline: str = "", alpha: float = 0.05
 ) -> str:
-    """The score table of a paper: one row per system, one column per metric, notes in comments above.
+    """The score table of a paper with its note: one row per system, one column per metric, 95 % intervals in brackets.
 
-    scores: system, metric, score, signature; for several test sets also `test`: then a column is a test set, or a test
-    set under a metric. tests: system, metric (test), p_holm, method; p_holm below `alpha` gives a dagger. Scores that
-    round to the best one are bold. Comments name packages, signatures and test. Needs booktabs; `tex.document` sets
-    it.
+    scores: system, metric, score, low, high, signature; for several test sets also `test`: then a column is a test set,
+    or a test set under a metric. A mean over test sets has neither interval nor signature. tests: system, metric
+    (test), delta, p_holm, method. A score is bold if it is better than the baseline's with p_holm below `alpha`, and
+    has a dagger if it is worse. Needs booktabs; `tex.document` sets it.
     """
     scores = scores.assign(column=_columns(scores))
     metrics = scores.drop_duplicates("column").set_index("column")["metric"]
-    values = scores.pivot(index="system", columns="column", values="score")
-    values = values.loc[list(dict.fromkeys(scores["system"])), list(metrics.index)]
-    lower = [str(metric).upper() in LOWER_IS_BETTER for metric in metrics]
-    best = [values[column].min() if low else values[column].max() for column, low in zip(values, lower, strict=True)]
-    significant = set()
-    if tests is not None:
-        significant = set(
-            tests.assign(column=_columns(tests))[tests["p_holm"] < alpha].set_index(["system", "column"]).index
-        )
-    rows = []
-    for system, row in values.iterrows():
-        columns = zip(values, row, best, strict=True)
-        cells = [_cell(score, top, (system, column) in significant) for column, score, top in columns]
-        rows.append(_row(tex_text(str(system)), *cells))
-    heads = [
-        tex_text(str(column)) + (r" $\downarrow$" if low else "") for column, low in zip(values, lower, strict=True)
+    lower = {column: str(metric).upper() in LOWER_IS_BETTER for column, metric in metrics.items()}
+    better, worse = _significant(tests, lower, alpha)
+    cells = {(record["system"], record["column"]): _cell(record, better, worse) for record in scores.to_dict("records")}
+    rows = [
+        _row(tex_text(str(system)), *(cells.get((system, column), "--") for column in lower))
+        for system in dict.fromkeys(scores["system"])
     ]
-    with_signature = scores.dropna(subset=["signature"]).drop_duplicates("column")  # a mean has no signature
-    notes = [comment(f"{_named(record)}: {record['signature']}") for record in with_signature.to_dict("records")]
-    if tests is not None and significant:
-        notes.append(comment(f"dagger: differs from {baseline}, p < {alpha:g} after Holm ({tests['method'].iloc[0]})"))
-    table = _tabular("l" + "r" * values.shape[1], _row("System", *heads), rows)
-    return "\n".join([*remarks(table), *notes, table])
+    heads = [tex_text(str(column)) + (r" $\downarrow$" if is_lower else "") for column, is_lower in lower.items()]
+    table = _tabular("l" + "r" * len(lower), _row("System", *heads), rows)
+    sentences = [r"In brackets: 95\,\% bootstrap intervals."]
+    if tests is not None and len(tests):
+        sentences += _tests_in_words(tests, baseline, alpha, bool(worse))
+    signatures = "; ".join(_signatures(scores))
+    note = rf"\parbox{{0.95\linewidth}}{{\raggedright\footnotesize {' '.join(sentences)} {signatures}.}}"
+    source = f"{table}\n\n\\smallskip\n{note}"
+    return "\n".join([*remarks(source), source])
+
+
+def _significant(
+    tests: pd.DataFrame | None, lower: Mapping[Hashable, bool], alpha: float
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """The cells (system, column) that are better than the baseline with a corrected p below alpha, and the worse."""
+    if tests is None:
+        return set(), set()
+    found = tests.assign(column=_columns(tests))[tests["p_holm"] < alpha]
+    gains = {
+        (record["system"], record["column"]): record["delta"] * (-1 if lower[record["column"]] else 1)
+        for record in found.to_dict("records")
+    }
+    return {cell for cell, gain in gains.items() if gain > 0}, {cell for cell, gain in gains.items() if gain < 0}
+
+
+def _tests_in_words(tests: pd.DataFrame, baseline: str, alpha: float, with_dagger: bool) -> list[str]:
+    """The test, its correction, and what bold and the dagger say, as sentences of LaTeX."""
+    method, family = str(tests["method"].iloc[0]), tests.groupby("metric").size().max()
+    corrected = f"Holm's correction over {family} differences" if family > 1 else "one difference, so no correction"
+    return [
+        tex_text(f"Bold: better than {baseline} with p < {alpha:g} ({method}, two-sided; {corrected})."),
+        *([rf"{_DAGGER}: worse, by the same test."] if with_dagger else []),
+    ]
+
+
+def _signatures(scores: pd.DataFrame) -> list[str]:
+    """The signature of each column as LaTeX, with breaks between its parts; equal ones of several test sets once."""
+    columns = scores.dropna(subset=["signature"]).drop_duplicates(["metric", "signature"])  # a mean has no signature
+    several = columns.duplicated("metric", keep=False)
+    return [
+        tex_text(f"{_named(record) if with_test else record['metric']}: {record['signature']}").replace(
+            r"\textbar{}", r"\textbar\allowbreak{}"
+        )
+        for record, with_test in zip(columns.to_dict("records"), several, strict=True)
+    ]
 
 
 def _columns(table: pd.DataFrame) -> list[str]:
@@ -74,12 +103,14 @@ def _row(*cells: str) -> str:
     return rf"{' & '.join(cells)} \\"
 
 
-def _cell(score: float, best: float, differs: bool) -> str:
-    if pd.isna(score):
+def _cell(record: Mapping[Hashable, Any], better: set[tuple[str, str]], worse: set[tuple[str, str]]) -> str:
+    cell = record["system"], record["column"]
+    if pd.isna(record["score"]):
         return "--"
-    printed = f"{score:.2f}"
-    bold = rf"\textbf{{{printed}}}" if printed == f"{best:.2f}" else printed
-    return bold + (_DAGGER if differs else "")
+    printed = f"{record['score']:.2f}"
+    marked = rf"\textbf{{{printed}}}" if cell in better else printed + (_DAGGER if cell in worse else "")
+    interval = "" if pd.isna(record["low"]) else rf" {{\scriptsize[{record['low']:.1f}, {record['high']:.1f}]}}"
+    return marked + interval
 
 
 def case_latex(texts: Mapping[str, str], base: str) -> str:

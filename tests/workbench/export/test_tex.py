@@ -60,13 +60,14 @@ def _set(folder, source: str, program: str = "pdflatex") -> str:
 
 def _scores(names: list[str]) -> pd.DataFrame:
     rows = [(name, metric, 20.0 + place) for place, name in enumerate(names) for metric in ("BLEU", "METEOR (a_b)")]
-    return pd.DataFrame(rows, columns=["system", "metric", "score"]).assign(signature="a|b%c")
+    scores = pd.DataFrame(rows, columns=["system", "metric", "score"])
+    return scores.assign(low=scores["score"] - 1, high=scores["score"] + 1, signature="a|b%c")
 
 
 @pytest.mark.parametrize("names", [[*NAMES, ACCENTS], ["基线 (我们)", "new"]], ids=["signs", "Chinese"])
 def test_a_score_table_shows_names_as_typed(names, tmp_path):
     made = _scores(names)
-    tests = made.assign(p_holm=0.01, method="sign test")
+    tests = made.assign(delta=made["score"] - 20.0, p_holm=0.01, method="sign test")
     shown = _set(tmp_path, document(score_table_latex(made, tests, names[0]), score_table_latex(SCORES, TESTS)))
     for name in (name for name in names if name != ACCENTS):
         assert "".join(name.split()) in shown
