@@ -5,6 +5,7 @@ Streamlit binds them to the query string; `url_state` validates a query.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,6 +22,9 @@ from workbench.app.frame import Frame, escape_markdown, keep, page_file
 from workbench.app.sentence_order import SentenceOrder
 from workbench.app.url_state import ViewState
 from workbench.evaluation.sentence_rankings import RANKINGS, default_sentence, next_in_ranking
+from workbench.figures import run_styles
+from workbench.figures.request import looks
+from workbench.plotting import theme
 from workbench.store.listing import Known, listing
 from workbench.store.runs import Run, runs_folder
 
@@ -29,13 +33,13 @@ PREVIOUS_KEY, NEXT_KEY = "p", "n"
 _NO_SENTENCE = "_no_sentence"
 # Streamlit leaves 5rem on either side of any page, lets a row of choices scroll under its edge, and draws captions of
 # 13 pixels at an opacity of 0.6, a contrast of 4.3.
-_STYLE = """<style>
+_STYLE = """
 [data-testid="stMainBlockContainer"] {padding-left: clamp(1rem, 3vw, 5rem); padding-right: clamp(1rem, 3vw, 5rem)}
 [data-testid="stButtonGroup"] > div:has(> [data-variant]) {flex-wrap: wrap; mask-image: none}
 [data-testid="stButtonGroup"] [data-variant] {max-width: 100%}
 [data-testid="stCaptionContainer"] {opacity: 0.8; font-size: 14px}
 [data-testid="stCaptionContainer"] p {font-size: 14px}
-</style>"""
+"""
 
 
 def choose(blind: bool = False) -> Frame:
@@ -43,9 +47,23 @@ def choose(blind: bool = False) -> Frame:
     root = runs_folder()
     runs_below = listing(root)
     view = _hidden() if blind else _chosen(root, runs_below.known)
-    st.html(_STYLE)
+    run_styles.keep(root, [run.name for run in runs_below.known])
+    frame = Frame(root, runs_below.runs, runs_below.known, view)
+    st.html(f"<style>{_STYLE}{_chip_rules(frame.chosen)}</style>")
     page_width.measure()
-    return keep(Frame(root, runs_below.runs, runs_below.known, view))
+    return keep(frame)
+
+
+def _chip_rules(runs: Sequence[Run]) -> str:
+    """A rule of CSS for the chip of each run, in the color that it has in figures."""
+    dark = st.context.theme.type == "dark"
+    rules = []
+    for name, style in looks(runs).items():
+        color = theme.on_page(style.colour, dark)
+        quoted = re.sub(r"[^\w/.-]", lambda sign: f"\\{ord(sign[0]):x} ", name)
+        chip = f'[data-testid="stSidebar"] [data-tag][aria-label="{quoted}"]'
+        rules.append(f"{chip} {{background-color: {color}; color: {theme.text_on(color)}}}")
+    return "\n".join(rules)
 
 
 def requested_runs() -> Sequence[str]:

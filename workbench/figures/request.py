@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.store.runs import Run, short_names
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class Request:
     """Runs, test set and options of a figure to be drawn. `sentence` counts from 0.
 
-    `palette_runs`: all selected runs if they differ from `runs`; a run has one style in all figures of a selection.
+    `palette_runs`: all selected runs if they differ from `runs`; they decide the styles of runs that have none in their
+    runs folder.
     """
 
     runs: tuple[Run, ...]
@@ -34,22 +36,26 @@ class Request:
         return self.baseline or self.runs[0].name
 
 
-def looks(runs: Sequence[Run]) -> dict[str, SeriesStyle]:
-    """The style of each selected run by name: its own name decides the color, all names the dash and marker.
+def looks(runs: Sequence[Run], beside: Mapping[str, SeriesStyle] = MappingProxyType({})) -> dict[str, SeriesStyle]:
+    """The style of each selected run by name: the one that it has for good in its runs folder (`run_styles`).
 
-    The order of the runs has no effect.
+    A run that has none, and one of more runs of a color than there are lines, keeps its color and gets a dash and
+    marker that no other of these and of those `beside` has. The order of the runs has no effect.
     """
+    from workbench.figures import run_styles
     from workbench.plotting import theme
 
-    return theme.run_styles([run.name for run in runs])
+    fixed = dict(beside)
+    for name, line in sorted(run_styles.lines_of(runs).items()):
+        style = theme.style_on_line(name, line)
+        if style not in fixed.values():
+            fixed.setdefault(name, style)
+    return theme.run_styles([*beside, *(run.name for run in runs if run.name not in beside)], fixed)
 
 
 def styles(request: Request) -> dict[str, SeriesStyle]:
-    """The style of each run of a request by its short name; a run outside of the selection keeps its color too."""
-    from workbench.plotting import theme
-
-    chosen = looks(request.palette_runs or request.runs)
-    style_of_run = theme.run_styles([*chosen, *(run.name for run in request.runs if run.name not in chosen)], chosen)
+    """The style of each run of a request by its short name; a run outside of the selection keeps its own too."""
+    style_of_run = looks(request.runs, looks(request.palette_runs or request.runs))
     return {short: style_of_run[name] for name, short in short_names(request.runs).items()}
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,7 +72,8 @@ _CYCLE: tuple[tuple[str, Dash, Marker], ...] = (
     ("#5D3A9B", "dashdot", "hexagon"),
     ("#555555", "longdash", "star"),
 )
-_LINES: tuple[tuple[Dash, Marker], ...] = (*((dash, marker) for _, dash, marker in _CYCLE), ("dash", "circle"))
+# The dashes and markers of runs by number; files store the numbers, so new ones go to the end.
+LINES: tuple[tuple[Dash, Marker], ...] = (*((dash, marker) for _, dash, marker in _CYCLE), ("dash", "circle"))
 
 
 def style_of(name: str) -> SeriesStyle:
@@ -93,7 +95,7 @@ def run_styles(names: Sequence[str], fixed: Mapping[str, SeriesStyle] | None = N
     name); the others take a free dash and marker while there are any. `fixed` styles stay.
     """
     chosen = {name: style for name, style in (fixed or {}).items() if name in names}
-    default_styles = {name: style_of(name.rpartition("/")[2]) for name in names}
+    default_styles = {name: _default_style(name) for name in names}
     waiting = sorted(set(names) - set(chosen), key=lambda name: (not _is_known(name), name))
     used_lines = {_line(style) for style in chosen.values()}
     colors = {style.colour for style in chosen.values()}
@@ -104,10 +106,36 @@ def run_styles(names: Sequence[str], fixed: Mapping[str, SeriesStyle] | None = N
             used_lines.add(_line(default_styles[name]))
             colors.add(default_styles[name].colour)
     for name in waiting:
-        dash, marker = next((line for line in _LINES if line not in used_lines), _line(default_styles[name]))
+        dash, marker = next((line for line in LINES if line not in used_lines), _line(default_styles[name]))
         chosen[name] = replace(default_styles[name], dash=dash, marker=marker)
         used_lines.add((dash, marker))
     return {name: chosen[name] for name in names}
+
+
+def with_lines(names: Iterable[str], kept: Mapping[str, int]) -> dict[str, int]:
+    """The kept lines of runs, and one for every further run: a number of `LINES`.
+
+    A further run gets the line of its own name (systems of the catalogue first) unless a run of the same color has it;
+    then the first that the fewest of these have.
+    """
+    lines = dict(kept)
+    taken = Counter((_default_style(name).colour, line) for name, line in kept.items())
+    for name in sorted(set(names) - set(kept), key=lambda name: (not _is_known(name), name)):
+        style = _default_style(name)
+        own = LINES.index(_line(style))
+        lines[name] = min(range(len(LINES)), key=lambda line: (taken[style.colour, line], line != own))
+        taken[style.colour, lines[name]] += 1
+    return lines
+
+
+def style_on_line(name: str, line: int) -> SeriesStyle:
+    """The style of a run: the color of the last part of its name, and the dash and marker of a line."""
+    dash, marker = LINES[line]
+    return replace(_default_style(name), dash=dash, marker=marker)
+
+
+def _default_style(name: str) -> SeriesStyle:
+    return style_of(name.rpartition("/")[2])
 
 
 def _is_known(name: str) -> bool:
@@ -149,7 +177,7 @@ class Page:
 
 LIGHT = Page("#1F1F1F", "#E6E6E6", "#FFFFFF")
 DARK = Page("#E8E8E8", "#3A3A3A", "#0E1117")
-_ON_DARK = {PAST: "#4BA6E0", "#7A4F00": "#C89B4A", "#5D3A9B": "#A98BE0"}
+_ON_DARK = {PAST: "#4BA6E0", "#56B4E9": "#A6DCFF", "#7A4F00": "#C89B4A", "#5D3A9B": "#A98BE0"}
 
 
 def on_page(color: str, dark: bool) -> str:
@@ -250,4 +278,15 @@ def ink(
     scale = color_scale(role, limits, grey)
     places = (np.nan_to_num(values) - scale.low) / (scale.high - scale.low)
     light = luminance(colormaps[scale.map_name](np.clip(places, 0.0, 1.0))[:, :3])
-    return [BLACK if (one + 0.05) / 0.05 > 1.05 / (one + 0.05) else WHITE for one in light]
+    return [_ink_on(one) for one in light]
+
+
+def text_on(color: str) -> str:
+    """Black or white for a text on a color, whichever contrasts more (always above 4.5)."""
+    from matplotlib.colors import to_rgb
+
+    return _ink_on(float(luminance(np.array([to_rgb(color)]))[0]))
+
+
+def _ink_on(light: float) -> str:
+    return BLACK if (light + 0.05) / 0.05 > 1.05 / (light + 0.05) else WHITE

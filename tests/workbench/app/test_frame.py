@@ -1,6 +1,7 @@
 """What every page has: an empty state without runs, the state of the URL, errors as sentences, texts as typed."""
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from tests.workbench.views.app_pages import (
     texts,
 )
 from workbench.app.frame import escape_markdown
+from workbench.plotting import theme
 from workbench.store.runs import open_run
 from workbench.store.translation_writer import write_translations
 from workbench.store.translations import TestSet as TestedOn
@@ -253,3 +255,17 @@ def test_escaped_text_has_no_markup_left(text):
         for place, character in enumerate(escaped)
         if not (character.isalnum() or character in " \\")
     )
+
+
+def test_the_chip_of_a_run_has_its_color_whatever_its_name(with_demo):
+    named = 'a"] {} <b> é'
+    shutil.copytree(with_demo / "demo" / "future-cost-1", with_demo / "demo" / named, copy_function=os.link)
+    at = open_page("scores", runs=["demo/transformer", "demo/future-cost-2", f"demo/{named}"])
+    style = next(element.proto.body for element in at.get("html") if "data-tag" in element.proto.body)
+    assert named not in style
+    assert r"demo/a\22 \5d \20 \7b \7d \20 \3c b\3e \20 é" in style
+    for name in ("demo/transformer", "demo/future-cost-2"):
+        color = theme.style_of(name.rpartition("/")[2]).colour
+        assert f'[aria-label="{name}"] {{background-color: {color}; color: {theme.text_on(color)}}}' in style
+    kept = json.loads((with_demo / ".run-styles.json").read_text())["lines"]
+    assert {"demo/transformer", "demo/future-cost-1", f"demo/{named}"} <= kept.keys()

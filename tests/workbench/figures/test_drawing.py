@@ -24,6 +24,14 @@ from workbench.views.future_cost import measure
 SHORT = ("transformer", "future-cost-1", "future-cost-2")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _empty_runs_folder(tmp_path_factory):
+    """No run has a style for good, whatever lies in the folder that the tests are started in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_RUNS", str(tmp_path_factory.mktemp("empty")))
+        yield
+
+
 @pytest.fixture
 def runs(demo_runs):
     return tuple(open_run(f"demo/{name}", demo_runs) for name in SHORT)

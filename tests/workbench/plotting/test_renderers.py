@@ -358,6 +358,17 @@ def test_series_of_one_figure_differ_in_colour_dash_and_marker_pair():
     assert theme.style_of("my-run") == theme.style_of("my-run")
 
 
+def test_a_name_in_the_color_of_a_run_can_be_read_on_light_and_dark_pages():
+    for color in {theme.style_of(name).colour for name in ("transformer", *theme.SYSTEMS)} | {theme.FUTURE, theme.PAST}:
+        for dark in (False, True):
+            ground = theme.on_page(color, dark)
+            light, dim = sorted(
+                (float(theme.luminance(np.array([to_rgb(one)]))[0]) for one in (ground, theme.text_on(ground))),
+                reverse=True,
+            )
+            assert (light + 0.05) / (dim + 0.05) >= 4.5
+
+
 def test_a_given_style_stays_with_its_run():
     kept = SeriesStyle("#009E73", "dot", "star")
     styles = theme.styles(["a", "b", "c"], {"b": kept})
