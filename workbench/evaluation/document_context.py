@@ -137,6 +137,13 @@ def context_rows(test_set: TestSet, sentence: int, reach: int, after: int = 0) -
     return (*along(-1, reach), *along(1, after))
 
 
+def next_with_context(run: Run, test_set: TestSet, sentence: int) -> int | None:
+    """The next sentence that has context for a run, else the first one; None if no sentence has any."""
+    after = int(reads_after(run))
+    rows = [row for row in range(len(test_set.sources)) if set(context_rows(test_set, row, 1, after)) != {None}]
+    return next((row for row in rows if row > sentence), rows[0] if rows else None)
+
+
 def before(
     test_set: TestSet, sentence: int, reach: int, outputs: Sequence[str] | None = None, after: int = 0
 ) -> ContextSentences:

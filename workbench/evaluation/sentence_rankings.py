@@ -18,6 +18,7 @@ DEFAULTS: ResultCache[int] = ResultCache(
     lambda sentence: {"sentence": sentence},
     lambda content: int(content["sentence"]),
 )
+PRONOUN_RANKING = "With a pronoun"
 PRONOUN = "it"  # the tag of a sentence whose "it" stands for a noun of an earlier one
 
 
@@ -89,7 +90,7 @@ RANKINGS = {
     "Most different": Ranking("The sentence where segment chrF of the chosen runs differs most", _by_difference),
     "Worst": Ranking("The sentence with the lowest mean of segment chrF", _by_quality),
     "Longest": Ranking("The sentence with the most source words", _by_length),
-    "With a pronoun": Ranking(
+    PRONOUN_RANKING: Ranking(
         "A sentence with an “it” that stands for a noun of an earlier one (controlled corpus)", _with_pronoun
     ),
 }

@@ -18,7 +18,7 @@ from workbench.plotting.grammar import Axis, Bars, ColorRole, Figure, Heat, Labe
 
 DEFAULT_WIDTH = 760  # of a page beside the sidebar on a small laptop
 FONT, TITLE_FONT = 12, 14
-BAR, BAR_ROOM = 12, 68  # the colour bar; the bar with its labels
+BAR, BAR_ROOM = 12, 76  # the colour bar; the bar with its labels
 TITLE_PAD = 6
 _LINE, _TITLE_LINE = 15, 19  # of a text on several lines
 _TITLE, _PANEL_TITLE, _EDGE, _COLUMN_GAP = 30, 26, 14, 20

@@ -282,10 +282,9 @@ def ink(
 
 
 def text_on(color: str) -> str:
-    """Black or white for a text on a color, whichever contrasts more (always above 4.5)."""
-    from matplotlib.colors import to_rgb
-
-    return _ink_on(float(luminance(np.array([to_rgb(color)]))[0]))
+    """Black or white for a text on a color (#RRGGBB), whichever contrasts more (always above 4.5)."""
+    shares = np.array([[int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]])
+    return _ink_on(float(luminance(shares)[0]))
 
 
 def _ink_on(light: float) -> str:

@@ -18,6 +18,7 @@ from workbench.views.document_context.plots import between_sentences, sentence_n
 
 _WORDS = ("system", "side", "distance", "at", "word", "change", "routing")
 _WHOLES = ("system", "label", "change", "routing")
+_LEAST_MOVED = 0.001  # end of an axis of changes of couplings, at least
 _CHANGE = SeriesStyle(theme.PAST, "solid", "square")
 _ROUTING = SeriesStyle(theme.NEUTRAL, "solid", "diamond")
 
@@ -59,7 +60,7 @@ def _word_panels(rows: pd.DataFrame, title: str) -> list[Panel]:
     panels = [Panel((rule(0.0), bars, *boundaries, labels), x, y, 1.1, title, linked=title)]
     if rows["routing"].notna().any():
         moved = Bars(rows, "at", "routing", style=_ROUTING, hover=hover)
-        panels.append(Panel((moved, *boundaries), x, Axis("couplings moved"), 0.6, linked=title))
+        panels.append(Panel((moved, *boundaries), x, _moved_axis(rows), 0.6, linked=title))
     return panels
 
 
@@ -69,8 +70,13 @@ def _context_panels(rows: pd.DataFrame, title: str) -> list[Panel]:
     routed = rows[rows["routing"].notna()]
     if len(routed):
         moved, y, height = _horizontal_bars(routed, "routing", _ROUTING)
-        panels.append(Panel((moved,), Axis("couplings moved"), y, height))
+        panels.append(Panel((moved,), _moved_axis(routed), y, height))
     return panels
+
+
+def _moved_axis(rows: pd.DataFrame) -> Axis:
+    """The axis of changes of couplings, which does not magnify rounding errors."""
+    return Axis("couplings moved", range=(0.0, max(_LEAST_MOVED, 1.05 * rows["routing"].max())))
 
 
 def _horizontal_bars(rows: pd.DataFrame, value: str, style: SeriesStyle) -> tuple[Bars, Axis, float]:

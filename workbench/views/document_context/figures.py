@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt
 
 from workbench.evaluation.document_context import CAPSULES, routing_context
 from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
-from workbench.figures.options import AUTO_LIMIT, MAX_CELLS, ForcedOptions, Limit, MeanOrNumber, number, number_up_to
+from workbench.figures.options import MAX_CELLS, ForcedOptions, Limit, MeanOrNumber, number, number_up_to
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
@@ -45,7 +45,10 @@ class CapsulesReadOptions(ForcedOptions):
 
     layer: MeanOrNumber = Field("mean", description="The layer, from 1")
     head: MeanOrNumber = Field("mean", description="The head, from 1")
-    limit: Limit = AUTO_LIMIT
+    limit: Limit = Field(
+        "auto",
+        description="The difference to an even share that has the last color; auto: the largest, outliers left out",
+    )
 
 
 def passes(request: Request, options: ForcedOptions, runs: list[Run]) -> Iterator[tuple[str, SentenceTrace]]:
@@ -191,23 +194,18 @@ def _read(request: Request, options: CapsulesReadOptions) -> Figure:
 
     from analyses import attention
     from workbench.plotting.axes import matrix_table
-    from workbench.views.attention.plots import attention_maps
+    from workbench.views.document_context.plots import capsules_read
 
     layer, head = number(options.layer), number(options.head)
     tables = []
     for name, trace in passes(request, options, routing_context(request.runs)):
         weights = attention.average(array(trace, "attention"), layer, head)
-        keys = [f"capsule {number}" for number in range(1, weights.shape[1] + 1)]
-        table = matrix_table(weights.T, list(trace.source), keys, x="key", y="query", value="weight")
-        tables.append(table.assign(panel=name))
-    return attention_maps(
+        table = matrix_table(weights.T, x_tokens=list(trace.source), x="word", y="capsule", value="share")
+        tables.append(table.assign(system=name, capsule=table["capsule"] + 1, even=1 / weights.shape[1]))
+    return capsules_read(
         pd.concat(tables, ignore_index=True),
-        title="Who reads which capsule",
-        labels=("source", "capsule"),
-        columns=1,
-        caption="Shares of the capsules in the attention of each source position, a mean over what is not chosen of "
-        f"layers and heads; columns sum to one; along {options.target_text}.",
-        name="context-capsules-read",
-        limit=options.limit,
-        sides=("source", None),
+        options.limit,
+        "Shares of the capsules in the attention of each source position, a mean over what is not chosen of layers and "
+        f"heads, along {options.target_text}; columns sum to one. Colored by the share minus an even one: white reads "
+        "all capsules alike, blue is more, red is less.",
     )

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import pandas as pd
 
 from analyses.documents import how_far
 from workbench.plotting import theme
-from workbench.plotting.axes import category_axis, token_axis
+from workbench.plotting.axes import category_axis, token_axis, token_text
 from workbench.plotting.columns import require_columns, said_of_each
 from workbench.plotting.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, Rule, SeriesStyle, rule
+from workbench.plotting.scale_end import AUTO, scale_end
 
 _CELLS = ("system", "row", "iteration", "capsule", "word", "word_token", "distance", "value", "shown")
 _CURVES = ("system", "measure", "iteration", "value", "low", "high")
+_READ = ("system", "capsule", "word", "word_token", "share", "even")
 _ROW_INCHES, _LEAST = 0.13, 0.45
+_LEAST_END = 0.01  # of a scale of shares
 COUPLING, CORRELATION, WEIGHT = "coupling c", "correlation p", "c + p"
 LITERAL = "p by Equation 7 as published"
 TRUE = "p by Pearson's correlation"
@@ -110,6 +114,45 @@ def _fullest_capsule(system: str, cells: pd.DataFrame) -> str:
     return (
         f"{system}: in iteration {rows['iteration'].iloc[0]} {int((best == capsule).sum())} of {len(best)} context "
         f"words have their largest {row} with capsule {capsule}."
+    )
+
+
+def capsules_read(cells: pd.DataFrame, limit: float | Literal["auto"] = AUTO, caption: str = "") -> Figure:
+    """Maps of capsules (downwards) by source words, shaded by the share of a capsule minus an `even` one.
+
+    limit: the difference with the last color, the same for all systems (see `scale_end`); it is at least `_LEAST_END`
+    where it is found, so that noise has no color.
+    """
+    require_columns(cells, _READ, "cells")
+    cells = cells.assign(difference=cells["share"] - cells["even"])
+    maxima = cells["difference"].abs().groupby([cells["system"], cells["word"]]).max().to_numpy()
+    end, end_text = scale_end(maxima, limit, differences=True)
+    if end < _LEAST_END:
+        end, end_text = scale_end(maxima, _LEAST_END, differences=True)
+    systems, panels = list(dict.fromkeys(cells["system"])), []
+    for system in systems:
+        rows = cells[cells["system"] == system].assign(place=lambda table: table["capsule"] - 1)
+        words = rows.drop_duplicates("word").sort_values("word")["word_token"]
+        heat = Heat(
+            rows, "word", "place", hover=("word_token", "capsule", "share"), value="difference", role="signed",
+            limits=(-end, end), label="Δ share",
+        )  # fmt: skip
+        capsules = category_axis([str(capsule) for capsule in sorted(set(rows["capsule"]))], "capsule", reversed=True)
+        x = token_axis([str(word) for word in words], "source", side="source")
+        height = max(_LEAST, _ROW_INCHES * len(capsules.texts))
+        panels.append(Panel((heat,), x, capsules, height, system if len(systems) > 1 else ""))
+    summary = said_of_each(cells, _shares_read)
+    return Figure(
+        "context-capsules-read", "Who reads which capsule", tuple(panels), f"{caption} {end_text}", summary, "page"
+    )
+
+
+def _shares_read(system: str, cells: pd.DataFrame) -> str:
+    """Summary: the smallest and the largest share."""
+    most = cells.iloc[int(cells["share"].to_numpy().argmax())]
+    return (
+        f"{system}: shares go from {cells['share'].min():.3f} to {most['share']:.3f}, capsule {most['capsule']} at "
+        f"{token_text(str(most['word_token']))!r}; an even share is {most['even']:.3f}."
     )
 
 

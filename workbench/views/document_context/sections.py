@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import streamlit as st
@@ -21,12 +22,20 @@ from workbench.app.components import (
     sentence_texts,
 )
 from workbench.app.components.color_scale import color_scale_maximum
+from workbench.app.components.stepper import set_number
 from workbench.app.frame import Frame, errors_as_messages, escape_markdown
-from workbench.evaluation.document_context import CAPSULES, ContextSentences, attending, context_mechanisms
+from workbench.evaluation.document_context import (
+    CAPSULES,
+    ContextSentences,
+    attending,
+    context_mechanisms,
+    next_with_context,
+)
 from workbench.evaluation.live_trace import SentenceTrace
+from workbench.evaluation.sentence_rankings import PRONOUN_RANKING, next_in_ranking
 from workbench.figures.options import choices, default
 from workbench.figures.request import Request
-from workbench.store.runs import Run, short_names
+from workbench.store.runs import Run, RunError, short_names
 from workbench.views.contrastive import measure as contrastive
 from workbench.views.document_context.attention_figures import ContextAttentionOptions, sides
 from workbench.views.document_context.figures import CORRELATIONS, SHOWN, ContextRoutingOptions, array
@@ -70,6 +79,7 @@ def show_context(frame: Frame, traces: Sequence[SentenceTrace]) -> None:
     lines = document_context_input.around(read.values())
     if not lines:
         st.text("This sentence begins its document, or no document is known: there is no context.")
+        _offer_context(frame, traces[0].run)
         return
     with st.container(border=True):
         for distance, text in lines.items():
@@ -80,6 +90,19 @@ def show_context(frame: Frame, traces: Sequence[SentenceTrace]) -> None:
         f"{name} reads {_reach_text(read.get(name))}" for name in (names[trace.run.name] for trace in traces)
     )
     st.caption(escape_markdown(f"Sentences before: {reach}."))
+
+
+def _offer_context(frame: Frame, run: Run) -> None:
+    """A button that leads to a sentence with context, one with a pronoun that needs it if such are known."""
+    test, sentence = frame.view.test, frame.view.sentence
+    number = next_with_context(run, run.translations(test).test_set, sentence)
+    if number is None:
+        return
+    label = f"Go to sentence {number}, which has context"
+    with suppress(RunError):  # no truth, or no pronoun
+        number = next_in_ranking(PRONOUN_RANKING, [run], test, sentence)
+        label = f"Go to sentence {number}, which has context and a pronoun that needs it"
+    st.button(label, on_click=set_number, args=("sentence", number), key="to-context")
 
 
 def _translations(read: Mapping[str, ContextSentences], distance: int) -> dict[str, list[str]]:

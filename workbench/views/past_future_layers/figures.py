@@ -5,7 +5,7 @@ Runs without such layers are left out. For runs without coverage the map shows t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -21,10 +21,25 @@ from workbench.views.past_future_layers import measure as states_of
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
     from workbench.plotting.grammar import Figure
 
 MOST_SYSTEMS = 3  # columns of panels
+Part = Literal["all", "lengths", "rest"]
+PART: Any = Field("all", description="Which measures: the lengths of the states, the rest, or all")
+
+
+class ContentStatesOptions(ForcedOptions):
+    """Options of the figure `content-states`."""
+
+    part: Part = PART
+
+
+class ContentCourseOptions(TargetOptions):
+    """Options of the figure `content-course`."""
+
+    part: Part = PART
 
 
 class CoverageMapOptions(ForcedOptions):
@@ -58,6 +73,10 @@ def _left_out(request: Request) -> str:
     )
 
 
+_LENGTHS = (
+    "Lengths of the states after each step. The layers are meant to keep what is translated and what is not: PAST to "
+    "grow towards the whole source, FUTURE to shrink (Zheng 2018)."
+)
 _MEANING = (
     "Lengths of the states after each step and of their change; the change, signed so that it should be what is "
     "translated, against the context as the layer reads it and, where there is a loss, against the word; what the "
@@ -66,8 +85,13 @@ _MEANING = (
 )
 
 
-@figure("content-states", scope="sentence", options=ForcedOptions)
-def _content_states(request: Request, options: ForcedOptions) -> Figure:
+def _in_part(table: pd.DataFrame, part: Part) -> pd.DataFrame:
+    """The rows of the requested measures."""
+    return table if part == "all" else table[(table["measure"] == "norm") == (part == "lengths")]
+
+
+@figure("content-states", scope="sentence", options=ContentStatesOptions)
+def _content_states(request: Request, options: ContentStatesOptions) -> Figure:
     """Measures of the states of PAST and FUTURE layers at each step of a translation."""
     import pandas as pd
 
@@ -82,9 +106,9 @@ def _content_states(request: Request, options: ForcedOptions) -> Figure:
             side, _, measure = name.rpartition(".")
             rows = {"step": range(len(values)), "token": list(forced.target), "value": values}
             tables.append(pd.DataFrame(rows).assign(system=names[run.name], side=side, measure=measure))
-    table = _sorted_by_measure(pd.concat(tables, ignore_index=True), list(MEASURES))
-    translation = options.target_text
-    caption = f"{translation[0].upper()}{translation[1:]} of sentence {request.sentence}, forced, by pieces. {_MEANING}"
+    table = _in_part(_sorted_by_measure(pd.concat(tables, ignore_index=True), list(MEASURES)), options.part)
+    translation, meaning = options.target_text, _LENGTHS if options.part == "lengths" else _MEANING
+    caption = f"{translation[0].upper()}{translation[1:]} of sentence {request.sentence}, forced, by pieces. {meaning}"
     return content_states(table, MEASURES, caption + _left_out(request))
 
 
@@ -95,8 +119,8 @@ def _sorted_by_measure(table, measures: list[str]):
     return rows.sort_values("measure", key=lambda column: column.map(measures.index), kind="stable", ignore_index=True)
 
 
-@figure("content-course", scope="test_set", options=TargetOptions)
-def _content_course(request: Request, options: TargetOptions) -> Figure:
+@figure("content-course", scope="test_set", options=ContentCourseOptions)
+def _content_course(request: Request, options: ContentCourseOptions) -> Figure:
     """The states of PAST and FUTURE layers over the relative position, means over a test set."""
     import pandas as pd
 
@@ -121,11 +145,13 @@ def _content_course(request: Request, options: TargetOptions) -> Figure:
     whole_text = (
         f" PAST + FUTURE against the source's summary, means over sentences: {'; '.join(steady)}." if steady else ""
     )
+    meaning = _LENGTHS if options.part == "lengths" else f"{_MEANING}{whole_text}"
     caption = (
-        f"Means over the relative position in tenths, 95% bootstrap intervals over sentences. {_MEANING}{whole_text} "
+        f"Means over the relative position in tenths, 95% bootstrap intervals over sentences. {meaning} "
         f"{'; '.join(descriptions)}.{_left_out(request)}"
     )
-    return content_course(_sorted_by_measure(pd.concat(tables, ignore_index=True), list(MEASURES)), MEASURES, caption)
+    table = _in_part(_sorted_by_measure(pd.concat(tables, ignore_index=True), list(MEASURES)), options.part)
+    return content_course(table, MEASURES, caption)
 
 
 @figure("coverage-map", scope="sentence", options=CoverageMapOptions)

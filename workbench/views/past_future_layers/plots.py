@@ -37,7 +37,10 @@ _ROW_INCHES, _LOWEST, _HIGHEST = 0.14, 0.7, 7.0
 
 
 def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str = "") -> Figure:
-    """Every measure (named by `labels`) of each side along one sentence; ranks on a logarithmic axis."""
+    """Every measure (named by `labels`) of each side along one sentence, all above the same axis of words.
+
+    A column of panels for each system. Ranks are on a logarithmic axis.
+    """
     require_columns(table, _STEPS, "table")
     panels = []
     systems = list(dict.fromkeys(table["system"]))
@@ -50,16 +53,37 @@ def content_states(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
     for measure in dict.fromkeys(table["measure"]):
         for system in systems:
             rows = table[(table["system"] == system) & (table["measure"] == measure)]
-            marks: list[Mark] = [rule(0.0)] if measure in _SIGNED else []
+            marks: list[Mark] = [rule(0.0)] if measure in _SIGNED or rows.empty else []
             marks += [
                 Line(rows[rows["side"] == side], "step", "value", name, style, ("token",))
                 for side, (name, style) in SIDES.items()
                 if (rows["side"] == side).any()
             ]
-            y = rank_axis(int(rows["value"].max())) if measure == "rank" else Axis(_UNITS.get(measure, "cosine"))
-            panels.append(Panel(tuple(marks), axes[system], y, 0.9, _title(labels[measure], system, systems)))
-    summary = said_of_each(table[table["measure"] == "norm"], _norm_summary)
-    return _column_figure("content-states", "States of PAST and FUTURE layers", panels, caption, summary, len(systems))
+            y = rank_axis(int(rows["value"].max())) if measure == "rank" and len(rows) else Axis(_unit(measure))
+            title = _title(labels[measure], system, systems) + (": none" if rows.empty else "")
+            panels.append(Panel(tuple(marks), axes[system], y, 0.75, title))
+    return Figure(
+        "content-states",
+        "States of PAST and FUTURE layers",
+        tuple(panels),
+        caption,
+        _states_summary(table, labels),
+        "page",
+        shared_x=True,
+        columns=len(systems),
+    )
+
+
+def _unit(measure: str) -> str:
+    return _UNITS.get(measure, "cosine")
+
+
+def _states_summary(table: pd.DataFrame, labels: Mapping[str, str]) -> str:
+    """Summary: the lengths of the states if they are drawn, else the names of what is drawn."""
+    lengths = table[table["measure"] == "norm"]
+    if len(lengths):
+        return said_of_each(lengths, _norm_summary)
+    return f"Drawn are {', '.join(labels[measure] for measure in dict.fromkeys(table['measure']))}."
 
 
 def content_course(table: pd.DataFrame, labels: Mapping[str, str], caption: str = "") -> Figure:
@@ -75,27 +99,20 @@ def content_course(table: pd.DataFrame, labels: Mapping[str, str], caption: str 
                 rows = measure_rows[measure_rows["side"] == side].sort_values("place")
                 marks += [Line(rows, "place", "value", name, style, ("n",), True, "low", "high")] if len(rows) else []
             x = Axis("t / T", range=(-0.03, 1.03))
-            panels.append(
-                Panel(
-                    tuple(marks), x, Axis(_UNITS.get(measure, "cosine")), 0.9, _title(labels[measure], system, systems)
-                )
-            )
-    ordered = table[table["measure"] == "norm"].rename(columns={"place": "step"})
-    summary = said_of_each(ordered, _norm_summary)
-    return _column_figure(
-        "content-course", "The course of PAST and FUTURE layers", panels, caption, summary, len(systems)
+            panels.append(Panel(tuple(marks), x, Axis(_unit(measure)), 0.9, _title(labels[measure], system, systems)))
+    return Figure(
+        "content-course",
+        "The course of PAST and FUTURE layers",
+        tuple(panel for panel in panels if panel.marks),
+        caption,
+        _states_summary(table.rename(columns={"place": "step"}), labels),
+        "page",
+        columns=min(len(panels), max(2, len(systems))),
     )
 
 
 def _title(label: str, system: str, systems: list[str]) -> str:
     return f"{system}: {label}" if len(systems) > 1 else label
-
-
-def _column_figure(name: str, title: str, panels: list[Panel], caption: str, summary: str, systems: int) -> Figure:
-    columns = systems if systems > 1 else 2
-    return Figure(
-        name, title, tuple(panel for panel in panels if panel.marks), caption, summary, "page", columns=columns
-    )
 
 
 def _norm_summary(system: str, rows: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from workbench.views.past_future.measure import coverage_units
 def sentence(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """States at every step of one sentence."""
     sentence_texts.show(frame)
-    figure_view.show("content-states", frame.request(compatible_runs, **forced_decoding_controls.target()))
+    _in_parts("content-states", frame, compatible_runs, forced_decoding_controls.target())
 
 
 def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
@@ -23,7 +23,14 @@ def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     left, right = st.columns([3, 3], vertical_alignment="bottom")
     options = forced_decoding_controls.sentence_count(left, "content-sentences")
     options |= forced_decoding_controls.whose(right, "content-forced", frame, compatible_runs[0])
-    figure_view.show("content-course", frame.request(compatible_runs, **options))
+    _in_parts("content-course", frame, compatible_runs, options)
+
+
+def _in_parts(name: str, frame: Frame, compatible_runs: Sequence[Run], options: dict[str, object]) -> None:
+    """The lengths of the states, and on request all other measures."""
+    figure_view.show(name, frame.request(compatible_runs, **options, part="lengths"), key="lengths")
+    if st.toggle("All other measures", False, key="content-rest", bind="query-params"):
+        figure_view.show(name, frame.request(compatible_runs, **options, part="rest"), key="rest")
 
 
 def coverage(frame: Frame, compatible_runs: Sequence[Run]) -> None:

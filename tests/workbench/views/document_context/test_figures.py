@@ -6,7 +6,7 @@ import pytest
 import core_models
 from analyses import context_routing
 from tests.workbench.figures.test_figure_files import check_printed_command
-from workbench.evaluation.document_context import before, context_rows, of_another_document
+from workbench.evaluation.document_context import before, context_rows, next_with_context, of_another_document
 from workbench.evaluation.live_trace import trace_sentence
 from workbench.figures.drawing import draw
 from workbench.figures.options import CorpusOptions
@@ -131,6 +131,27 @@ def test_figures_6_and_7_and_the_literal_correlation(context_runs, passed):
     ]  # fmt: skip
     for mark, name in zip(heats(both), ("pearson", "eq7"), strict=True):
         np.testing.assert_allclose(np.tanh(mark.cells()[0]), trace[f"query_capsules.{name}"].values[2].T, atol=1e-5)
+
+
+def test_shares_of_capsules_are_colored_by_their_difference_to_an_even_share(context_runs, passed):
+    run, (row, found) = context_runs[0], passed
+    weights = found[run.name].trace["query_capsules.attention"].values
+    weights = weights.mean(axis=tuple(range(weights.ndim - 2)))  # source positions by capsules
+    figure = draw("context-capsules-read", request(run, row))
+    (heat,) = heats(figure)
+    np.testing.assert_allclose(heat.cells()[0], (weights - 1 / weights.shape[1]).T, atol=1e-5)
+    np.testing.assert_allclose(heat.table["share"].to_numpy(), weights.T.ravel(), atol=1e-5)
+    largest = np.abs(weights - 1 / weights.shape[1]).max()
+    assert heat.role == "signed"
+    assert max(0.01, 0.5 * largest) <= heat.limits[1] <= max(0.01, 1.2 * largest)
+    (wide,) = heats(draw("context-capsules-read", request(run, row, limit=0.5)))
+    assert wide.limits == (-0.5, 0.5)
+
+
+def test_the_next_sentence_with_context_comes_round(context_runs):
+    run = context_runs[0]
+    assert [next_with_context(run, TEST, row) for row in range(6)] == [1, 2, 4, 4, 5, 1]
+    assert next_with_context(run, TestSet("test", ["a", "b"], None, None), 0) is None
 
 
 def test_curves_are_the_measures_of_the_pass(context_runs, passed):

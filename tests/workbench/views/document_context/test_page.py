@@ -1,6 +1,7 @@
 """The page Context: its texts, its parts, and what it needs."""
 
 import itertools
+import json
 import shutil
 
 import numpy as np
@@ -112,6 +113,21 @@ def test_scope_and_capsules_are_scores_over_the_values_of_an_option(runs_by):
         scores = [metric.corpus_score(one.hypotheses, [one.test_set.references]).score for one in opened]
         assert trace["y"] == pytest.approx(scores, abs=1e-4)
     assert any("ablation-stacked" in code and "--option option=capsules " in code for code in codes(at))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_sentence_without_context_leads_to_one_with_context_and_a_pronoun_if_known(with_context, context_runs, known):
+    truth = with_context / "qcn-reg" / "translations" / "test" / "truth.jsonl"
+    pronouns = [row for row, line in enumerate(truth.read_text(encoding="utf-8").splitlines())
+                if "it" in json.loads(line)["phenomena"]]  # fmt: skip
+    if not known:
+        truth.unlink()
+    at = open_page("context", runs=["qcn-reg"], sentence="0")
+    assert not charts(at)
+    at.button(key="to-context").click().run()
+    wanted = pronouns[0] if known else number_with_context(context_runs[0], 1)
+    assert at.sidebar.number_input(key="sentence").value == wanted
+    assert charts(at)
 
 
 def test_the_page_says_what_it_needs(with_context):

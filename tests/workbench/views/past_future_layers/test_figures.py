@@ -1,6 +1,7 @@
 """Content states of runs: what is drawn is what the forced pass traced; coverage stands beside the truth."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,6 +69,20 @@ def test_the_figure_of_a_sentence_is_the_trace(run, forced):
     own = table[(table.panel == content_states.MEASURES["log_prob"]) & (table.series == "system")]
     np.testing.assert_allclose(own.value.astype(float), forced.trace["log_prob"].values, atol=1e-5)
     assert figure.panels[0].x.texts == token_texts(forced.tokens)
+
+
+def test_panels_stand_above_one_axis_of_words_and_the_lengths_can_stand_alone(run):
+    request = Request((run,), "test", 2, options={"target": "reference"})
+    whole = draw("content-states", request)
+    assert (whole.shared_x, whole.columns) == (True, 1)
+    assert len({panel.x for panel in whole.panels}) == 1
+    parts = [draw("content-states", replace(request, options={**request.options, "part": part}))
+             for part in ("lengths", "rest")]  # fmt: skip
+    titles = [[panel.title for panel in part.panels] for part in parts]
+    assert titles[0] == [content_states.MEASURES["norm"]]
+    assert titles[0] + titles[1] == [panel.title for panel in whole.panels]
+    course = draw("content-course", Request((run,), "test", options={"sentences": 5, "part": "lengths"}))
+    assert [panel.title for panel in course.panels] == titles[0]
 
 
 def test_the_course_is_the_mean_of_forced_passes_and_is_kept(run):

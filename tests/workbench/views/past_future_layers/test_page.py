@@ -21,8 +21,12 @@ def drawn(at) -> list[str]:
 def test_a_sentence_shows_what_the_states_do(both):
     at = open_page("content_states", **both, sentence="2", translation="Reference")
     assert drawn(at) == ["content-states"]
-    assert {"length", "share", "cosine", "nats", "rank", "distance", "target"} <= axis_titles(charts(at)[0])
-    assert {"PAST", "FUTURE", "PAST + FUTURE", "system"} <= {trace.get("name") for trace in charts(at)[0]["data"]}
+    assert axis_titles(charts(at)[0]) == {"length", "target"}
+    assert {"PAST", "FUTURE"} <= {trace.get("name") for trace in charts(at)[0]["data"]}
+    at.toggle(key="content-rest").set_value(True).run()
+    assert drawn(at) == ["content-states"] * 2
+    assert {"share", "cosine", "nats", "rank", "distance", "target"} <= axis_titles(charts(at)[1])
+    assert {"PAST", "FUTURE", "PAST + FUTURE", "system"} <= {trace.get("name") for trace in charts(at)[1]["data"]}
     assert any("Without PAST and FUTURE layers: transformer" in one.value.replace("\\", "") for one in at.caption)
 
 
