@@ -148,12 +148,14 @@ def experiment_exhibits(
 ) -> None:
     """Round the weights of finished grids to half precision and pack their runs for a fresh installation to show.
 
-    The cards and findings of the page Start are stored with them.
+    The cards and findings of the page Start are stored with them, and the measures of their checkpoints, which are left
+    out.
     """
     from workbench.experiments.exhibits import grid_files, pack
+    from workbench.views.layer_routing.corpus_figures import store_history
     from workbench.views.start.findings import store
 
-    say(pack(file or grid_files(), root, out, say, store))
+    say(pack(file or grid_files(), root, out, say, (store, store_history)))
 
 
 @experiment_app.command("systems")

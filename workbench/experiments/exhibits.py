@@ -38,12 +38,13 @@ def pack(
     runs: Path,
     out: Path,
     say: Say = print,
-    store: Callable[[Sequence[Run], str], None] | None = None,
+    store: Sequence[Callable[[Sequence[Run], str], None]] = (),
 ) -> Path:
     """Make the exhibits from the finished runs of grids below `runs`; returns the archive in the folder `out`.
 
-    store: called with the rounded runs of each grid and its inspected test set, to store what pages show of them beside
-    them. Raises RunError for unfinished runs, and for a grid with another name than exhibits or exhibits-….
+    store: functions called with the rounded runs of each grid, with their checkpoints, and its inspected test set, to
+    store what pages show of them beside them; checkpoints are not packed. Raises RunError for unfinished runs, and for
+    a grid with another name than exhibits or exhibits-….
     """
     experiments = [read_experiment(file) for file in files]
     for file, experiment in zip(files, experiments, strict=True):
@@ -65,22 +66,28 @@ def pack(
             for run in rounded:
                 say(run.name)
                 _translate(run, experiment.data.test_names, experiment.inspect or "")
-            if store is not None:
-                store(rounded, experiment.inspect or experiment.data.test_names[0])
+            for store_results in store:
+                store_results(rounded, experiment.inspect or experiment.data.test_names[0])
             for run in rounded:
                 shutil.copyfile(run.weights, out / exhibits.weights_file(run.name))
+                shutil.rmtree(run.folder / "checkpoints")
         return _zip(stage, out / exhibits.ARCHIVE)
 
 
 def _rounded(run: Run, folder: Path, stage: Path) -> Run:
-    """A copy of a run with weights in half precision, without checkpoints and the state of its training."""
+    """A copy of a run with its weights and checkpoints in half precision, without the state of its training."""
     from core_models.checkpoint import read_tensors, write_tensors
 
-    folder.mkdir()
+    def write_rounded(weights: Path, place: Path) -> None:
+        write_tensors(place, {name: tensor.half() for name, tensor in read_tensors(weights).items()})
+
+    (folder / "checkpoints").mkdir(parents=True)
+    for checkpoint in sorted((run.folder / "checkpoints").glob("step-*.safetensors")):
+        write_rounded(checkpoint, folder / "checkpoints" / checkpoint.name)
     shutil.copyfile(run.folder / CONFIG, folder / CONFIG)
     shutil.copyfile(run.log, folder / run.log.name)
     shutil.copytree(run.folder / "vocabulary", folder / "vocabulary")
-    write_tensors(folder / WEIGHTS, {name: tensor.half() for name, tensor in read_tensors(run.weights).items()})
+    write_rounded(run.weights, folder / WEIGHTS)
     os.utime(folder / WEIGHTS, (exhibits.WEIGHTS_TIME, exhibits.WEIGHTS_TIME))
     return open_run(folder.relative_to(stage).as_posix(), stage)
 

@@ -10,11 +10,14 @@ from workbench.evaluation.scoring import score_table
 from workbench.experiments import exhibits as making
 from workbench.experiments.grid import read_experiment
 from workbench.experiments.runner import run_experiment
+from workbench.figures.drawing import draw
 from workbench.figures.from_spec import request_of
+from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
 from workbench.store import exhibits
 from workbench.store.listing import listing
 from workbench.store.runs import RunError, open_run
+from workbench.views.layer_routing.corpus_figures import store_history
 from workbench.views.start import cards, findings
 
 GRID = {
@@ -48,7 +51,11 @@ def grid(tmp_path, prepared):
 def second_grid(grid, tmp_path):
     """Another finished grid beside it, exhibits-more, of one system."""
     file = tmp_path / "more.yaml"
-    more = {**GRID, "name": "exhibits-more", "systems": {"plain": "transformer:preset=tiny,ffn_dim=48"}}
+    more = {**GRID, "name": "exhibits-more", "training": {**GRID["training"], "keep_every": 1}}
+    more["systems"] = {
+        "plain": "transformer:preset=tiny,ffn_dim=48",
+        "routed": "em-routing:preset=tiny,encoder_layers=2,decoder_layers=2,capsules=4,width_reduction=mean",
+    }
     file.write_text(yaml.safe_dump(more, sort_keys=False), encoding="utf-8")
     run_experiment(read_experiment(file), tmp_path / "runs", tmp_path, print, device="cpu")
     return file
@@ -98,6 +105,7 @@ def test_runs_of_a_second_grid_stand_in_a_folder_of_their_own(grid, second_grid,
         "exhibits/future",
         "exhibits/plain",
         "exhibits-more/plain",
+        "exhibits-more/routed",
     ]
     plain, more = (open_run(name, empty) for name in ("exhibits/plain", "exhibits-more/plain"))
     assert plain.config.model.ffn_dim != more.config.model.ffn_dim == 48
@@ -106,8 +114,20 @@ def test_runs_of_a_second_grid_stand_in_a_folder_of_their_own(grid, second_grid,
     assert [line.text for line in run.translate(translations.test_set.sources)] == translations.hypotheses
 
 
+def test_measures_of_checkpoints_are_packed_without_them(grid, second_grid, tmp_path, monkeypatch):
+    archive = making.pack([second_grid], grid[1], tmp_path / "packed", print, [store_history])
+    monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = open_run("exhibits-more/routed", tmp_path / "empty")
+    assert not list(run.folder.glob("checkpoints/*"))
+    table = draw("routing-health", Request((run,), "first")).table
+    assert sorted(set(table["step"].dropna())) == [0, 1, 2]
+    with pytest.raises(RunError, match="has kept no checkpoint"):
+        draw("routing-health", Request((run,), "first", options={"sentences": 3}))
+
+
 def test_what_the_first_page_shows_is_packed_and_found_again(grid, tmp_path, monkeypatch):
-    archive = making.pack([grid[0]], grid[1], tmp_path / "packed", print, findings.store)
+    archive = making.pack([grid[0]], grid[1], tmp_path / "packed", print, [findings.store])
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     runs = cards.in_order((run for run in listing(tmp_path / "empty").runs), "exhibits/plain")

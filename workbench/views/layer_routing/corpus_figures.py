@@ -5,6 +5,7 @@ Runs without routing on the side are left out. Results are cached in the runs' f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +15,7 @@ from workbench.evaluation.forced_decoding import Targets, targets_of
 from workbench.figures.options import CorpusOptions, Sentences, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
-from workbench.store.runs import Run, RunError, short_names
+from workbench.store.runs import Run, short_names
 from workbench.views.layer_routing import measure as routing
 from workbench.views.layer_routing.figures import (
     ENTROPY_UNIT,
@@ -222,6 +223,14 @@ def _difference_text(trained: RoutingStatistics, control: RoutingStatistics) -> 
     return ", ".join(texts).replace("-", "−")
 
 
+def store_history(runs: Sequence[Run], test: str) -> None:
+    """Store what the figure routing-health shows of those runs that have checkpoints, beside them."""
+    for run in runs:
+        for side in routing.SIDES:
+            if routing.routed(run, side) and routing.is_followed(run):
+                _health(Request((run,), test), RoutingHealthOptions(side=side))
+
+
 def _health(request: Request, options: RoutingHealthOptions) -> tuple[pd.DataFrame, list[RoutingStatistics], str]:
     """Measures of the last iteration at each checkpoint, the runs' initial spreads, and a description.
 
@@ -234,21 +243,14 @@ def _health(request: Request, options: RoutingHealthOptions) -> tuple[pd.DataFra
     tables, initial_spreads, descriptions = [], [], []
     for run in _compatible_runs(request, options.side):
         targets, side = _targets(run, request, options), options.side
-        checkpoints = routing.checkpoints(run, options.checkpoints)
-        if not checkpoints:
-            raise RunError(
-                f"{run.name} has kept no checkpoint, so only its end is known; train one that keeps them: --config "
-                "keep_every=STEPS"
-            )
-        beginning = routing.measured(run, side, targets, "initial")
-        stages = [(0, beginning), *((int(item.step), routing.measured(item, side, targets)) for item in checkpoints)]
-        for step, item in stages:
+        history = routing.over_training(run, side, targets, options.checkpoints)
+        for step, item in history.items():
             table = measures(item)
             last = (table["iteration"] == table["iteration"].max()) & (table["layer"] == 0)
             tables.append(table[last].assign(series=_names(request)[run.name], step=step))
-        initial_spreads.append(beginning)
+        initial_spreads.append(history[0])
         descriptions.append(
-            f"{_names(request)[run.name]}: {len(checkpoints)} checkpoints, "
+            f"{_names(request)[run.name]}: {len(history) - 1} checkpoints, "
             f"{_sentences_text(request, options.side, targets)}"
         )
     return pd.concat(tables, ignore_index=True), initial_spreads, "; ".join(descriptions)

@@ -7,7 +7,7 @@ by batch. Imports no figure code; torch is imported by the first measurement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from threading import Lock
@@ -45,6 +45,25 @@ CACHE = ResultCache(
     dump=asdict,
     parse=lambda arrays: RoutingStatistics(**checked_numbers(arrays, _AXES, _UNDEFINED)),
 )
+
+
+History = dict[int, RoutingStatistics]  # by step; 0: the initial weights
+OVER_TRAINING: ResultCache[History] = ResultCache(
+    "scores/routing-over-training-{}.npz",
+    dump=lambda history: {
+        f"{step}.{name}": array for step, item in history.items() for name, array in asdict(item).items()
+    },
+    parse=lambda arrays: _history(arrays),
+)
+
+
+def _history(arrays: Mapping[str, Any]) -> History:
+    by_step: dict[int, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        step, _, measure = name.partition(".")
+        if measure:
+            by_step.setdefault(int(step), {})[measure] = array
+    return {step: RoutingStatistics(**checked_numbers(items, _AXES, _UNDEFINED)) for step, items in by_step.items()}
 
 
 def routings(run: Run) -> dict[str, dict[str, Any]]:
@@ -93,6 +112,32 @@ def checkpoints(run: Run, most: int) -> list[Run]:
         steps = [steps[position] for position in sorted(set(positions.tolist()))]
     base_name = run.name.removesuffix(f"@{run.step}") if run.step else run.name
     return [replace(run, name=f"{base_name}@{step}", step=str(step)) for step in steps]
+
+
+def is_followed(run: Run) -> bool:
+    """Return True if the run has checkpoints, or stored measures of checkpoints that are gone."""
+    return bool(checkpoints(run, 1)) or any(run.results.glob(OVER_TRAINING.files.format("*")))
+
+
+def over_training(run: Run, side: str, targets: Targets, most: int) -> History:
+    """Measures at the initial weights and at `most` checkpoints at most; cached, also for when these are deleted.
+
+    Raises RunError for a run without checkpoints.
+    """
+    kept = checkpoints(run, most)
+    inputs = {**targets.inputs(run), "side": side, "most": most}
+    stored = OVER_TRAINING.load(run, inputs)
+    if stored is not None and (not kept or sorted(stored) == [0, *(int(item.step) for item in kept)]):
+        return stored
+    if not kept:
+        raise RunError(
+            f"{run.name} has kept no checkpoint, so only its end is known; train one that keeps them: --config "
+            "keep_every=STEPS"
+        )
+    history = {0: measured(run, side, targets, "initial")}
+    history |= {int(item.step): measured(item, side, targets) for item in kept}
+    OVER_TRAINING.save(run, inputs, history)
+    return history
 
 
 def _live(run: Run, mechanism: str, side: str, targets: Targets, state: str) -> Iterator[RoutingStatistics]:

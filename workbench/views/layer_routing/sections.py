@@ -34,7 +34,7 @@ from workbench.views.layer_routing.corpus_figures import (
     corpus_table,
 )
 from workbench.views.layer_routing.figures import RoutingCurvesOptions, RoutingMapsOptions, assignments
-from workbench.views.layer_routing.measure import checkpoints
+from workbench.views.layer_routing.measure import is_followed
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -149,9 +149,7 @@ def learned(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
 
 def health(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """Measures of the last iteration over the checkpoints of training."""
-    with_checkpoints = [
-        run for run in compatible_runs if checkpoints(run, default(RoutingHealthOptions, "checkpoints"))
-    ]
+    with_checkpoints = [run for run in compatible_runs if is_followed(run)]
     if len(with_checkpoints) < len(compatible_runs):
         empty_states.empty_state(
             f"Without checkpoints: {', '.join(run.name for run in compatible_runs if run not in with_checkpoints)}. "
