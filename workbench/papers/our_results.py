@@ -148,7 +148,7 @@ def _of_experiments(table: Table, results: Path) -> Iterator[Record]:
     metrics = [measure for measure in measures(table) if measure in METRIC_NAMES]
     for path in sorted(results.glob(f"*{_SCORES}")) if metrics and table.drawing != LENGTHS else ():
         name = path.name.removesuffix(_SCORES)
-        systems, languages = _experiment(results.parent / f"{name}.yaml")
+        systems, languages = experiment_systems(results.parent / f"{name}.yaml")
         try:
             scores = pd.read_csv(path)
             for score in records(scores[scores["metric"].isin(metrics)]):
@@ -168,7 +168,7 @@ def _of_experiments(table: Table, results: Path) -> Iterator[Record]:
             ) from None
 
 
-def _experiment(grid: Path) -> tuple[dict[str, str], str]:
+def experiment_systems(grid: Path) -> tuple[dict[str, str], str]:
     """The systems of an experiment by name, and its language pair."""
     if not grid.is_file():
         return {}, ""

@@ -197,12 +197,12 @@ def _fit_ticks(panel: Panel, axes: Axes) -> None:
 
 
 def _fit_title(axes: Axes) -> None:
-    """Break a title that is wider than its panel between its words."""
+    """Break a title that is wider than its panel between its words and at hyphens."""
     text, room = axes.get_title(), axes.get_window_extent().width
     wide = axes.title.get_window_extent().width
     if wide > room:
         most = max(4, int(len(text) * room / wide))
-        lines = textwrap.wrap(text, most, break_long_words=False, break_on_hyphens=False)
+        lines = textwrap.wrap(text, most, break_long_words=False, break_on_hyphens=True)
         axes.set_title("\n".join(lines), fontsize=theme.TEXT_POINTS, pad=3)
 
 

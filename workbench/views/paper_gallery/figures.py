@@ -48,6 +48,45 @@ def _files(request: Request, options: PaperTableOptions) -> Iterable[Path]:
     yield from result_tables()
 
 
+class PaperClaimsOptions(FigureOptions):
+    """Options of the figure `paper-claims`."""
+
+    paper: str = Field("", description="The name of a paper in data/papers")
+
+
+def _comparisons(request: Request, options: PaperClaimsOptions) -> Iterable[Path]:
+    from workbench.papers.claims import comparison_files
+
+    return comparison_files()
+
+
+@figure("paper-claims", scope="runs", options=PaperClaimsOptions, needs_runs=False, depends_on=_comparisons)
+def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
+    """What the systems of a paper gain over their baseline, as reported and in our experiments by data set."""
+    from core_models.settings import nearest
+    from workbench.papers import claims, presets
+    from workbench.papers.load import library
+    from workbench.views.paper_gallery.claims_plots import paper_claims
+
+    if options.paper not in library():
+        raise RunError(f"there is no paper {options.paper!r} to draw from; {nearest(options.paper, list(library()))}")
+    paper = library()[options.paper]
+    reported = claims.reported_gains(paper)
+    if reported.empty:
+        raise RunError(
+            f"{options.paper} reports no score of a system beside a plain backbone; there is nothing to draw"
+        )
+    measured = claims.measured_gains(paper)
+    verdicts = claims.claim_table(reported, measured)["verdict"]
+    caption = (
+        f"Hollow: gains reported by {presets.cited_as(paper)}, a dot a table and test set. Filled: differences of our "
+        "experiments with 95% intervals (of sentences for one training, else of seeds and sentences), of other data "
+        "than the paper's and no reproduction. Every panel has its own axis; the dotted rule is the baseline."
+    )
+    counts = ", ".join(f"{verdict}: {number}" for verdict, number in verdicts.value_counts().items())
+    return paper_claims(reported, measured, caption, f"{len(verdicts)} claims; {counts}.")
+
+
 @figure("paper-table", scope="test_set", options=PaperTableOptions, needs_runs=False, depends_on=_files)
 def _paper_table(request: Request, options: PaperTableOptions) -> Figure:
     """A table that a paper prints as dots, and ours where a run, a bench or an experiment has it."""

@@ -58,24 +58,26 @@ _CLAIMS = {
 }
 
 
-def choose(papers: Mapping[str, Paper]) -> Preset:
-    """Controls for paper and table."""
-    by_paper = presets.presets(papers)
-    left, right = st.columns([2, 7])
-    of_paper = by_paper[left.selectbox("Paper", list(by_paper), key="paper", bind="query-params")]
-    if st.session_state.get("table", "") not in ("", *of_paper):  # another paper's
-        st.session_state["table"] = next(iter(of_paper))
-    table = right.segmented_control(
+def choose_paper(papers: Mapping[str, Paper]) -> str:
+    """Control for the paper."""
+    return st.selectbox("Paper", list(papers), key="paper", bind="query-params", width=300)
+
+
+def choose(papers: Mapping[str, Paper], name: str) -> Preset | None:
+    """Control for a table or figure of a paper; None until one is chosen."""
+    of_paper = presets.presets(papers)[name]
+    if st.session_state.get("table") not in (None, "", *of_paper):  # another paper's
+        st.session_state["table"] = None
+    table = st.segmented_control(
         "Table or figure",
         list(of_paper),
         format_func=lambda name: of_paper[name].title,
-        default=next(iter(of_paper)),
-        required=True,
         wrap=True,
         key="table",
         bind="query-params",
+        help="Its numbers as reported, ours beside them, and whether they agree with each other",
     )
-    return of_paper[table]
+    return of_paper.get(table) if table else None
 
 
 @st.cache_data(max_entries=16, show_spinner="Scoring")

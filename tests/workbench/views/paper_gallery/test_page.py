@@ -14,7 +14,7 @@ from workbench.evaluation.document_context import context_rows
 from workbench.evaluation.live_trace import trace_sentence
 from workbench.evaluation.result_cache import of_forced_references
 from workbench.figures.request import Request
-from workbench.papers import comparison, presets
+from workbench.papers import claims, comparison, presets
 from workbench.papers.load import library
 from workbench.papers.our_results import our_results
 from workbench.store import external
@@ -30,8 +30,8 @@ def with_runs(runs_root, prepared):
 
 
 def _printed(at):
-    """The first table of the page: what is printed beside ours."""
-    return at.dataframe[0].value
+    """The table of what is printed beside ours."""
+    return next(element.value for element in at.dataframe if "row" in element.value)
 
 
 def _links(at):
@@ -52,14 +52,28 @@ def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
         assert f"reported {check['reported']}, recomputed {check['recomputed']}" in said
     badges = [element.value for element in at.markdown if "recomputed" in element.value]
     assert any(f"≠ recomputed: {len(differing)}" in badge for badge in badges)
-    (chart,) = charts(at)
+    _, chart = charts(at)
     assert traces(chart, "reported")[0]["x"].tolist() == [float(row.values["bleu"]) for row in table.rows]
     assert f"workbench demo --runs {runs_root}" in codes(at)
 
 
+def test_every_claim_is_a_row_with_its_verdict(runs_root):
+    at = open_page("gallery", paper="dou-2019")
+    wanted = claims.claim_table(
+        claims.reported_gains(library()["dou-2019"]), claims.measured_gains(library()["dou-2019"])
+    )
+    (table,) = at.table
+    assert [text.replace("\\", "") for text in table.value.index] == wanted["claim"].tolist()
+    for shown, verdict in zip(table.value["Verdict"], wanted["verdict"], strict=True):
+        assert f"[{verdict}]" in shown
+    (chart,) = charts(at)
+    assert len({key for key in chart["layout"] if key.startswith("xaxis")}) > 2, "an axis a data set"
+    assert any("workbench figure paper-claims --option paper=dou-2019" in code for code in codes(at))
+
+
 def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     at = open_page("gallery", paper="duan-2020", table="Table 1", runs=["plain", "second"])
-    lines = at.dataframe[1].value
+    lines = next(element.value for element in at.dataframe if "differs" in element.value)
     shown = lines[lines["measure"] == "BLEU"].set_index("row")
     wanted = our_results(library()["duan-2020"].table("table-1"), with_runs, "test")
     wanted = wanted[wanted["measure"] == "bleu"].set_index("row")
@@ -97,12 +111,14 @@ def test_what_of_a_paper_is_out_of_scope_is_said(runs_root, paper, left_out):
     assert ["layer-wise" in caption and "dynamic decoder" in caption for caption in said] == [True] * left_out
 
 
-def test_another_paper_begins_with_its_first_table(runs_root):
+def test_another_paper_begins_with_its_claims(runs_root):
     at = open_page("gallery", paper="duan-2020", table="Figure 3")
     assert at.session_state["table"] == "figure-3"
     at.selectbox(key="paper").select("yang-2019").run()
     assert not at.exception
-    assert at.session_state["table"] == "table-1"
+    assert at.session_state["table"] is None
+    assert not [element for element in at.dataframe if "row" in element.value]
+    at.segmented_control(key="table").set_value("table-1").run()
     assert "206126" in _printed(at)["TED Sent No."].tolist()
     at = open_page("gallery", paper="nobody-1999", table="Table 99")
     assert at.selectbox(key="paper").value == next(iter(library()))
@@ -116,10 +132,10 @@ def test_a_preset_is_a_page(paper, names, runs_root):
         at.segmented_control(key="table").set_value(preset.id).run()
         assert not at.exception
         assert not at.error
-        assert any(preset.title in element.value.replace("\\", "") for element in at.subheader)
+        assert any(f"**{preset.title}: " in element.value.replace("\\", "") for element in at.markdown)
         assert _links(at) == (["sentences", "beam_trees"] if preset.cases else [])
         if preset.table is None or not presets.columns_with_values(preset.table):
-            assert not charts(at)
+            assert len(charts(at)) == 1, "the claims alone"
 
 
 def test_a_case_shows_what_it_is_about_and_leads_to_our_sentences(with_runs):
@@ -144,7 +160,7 @@ def test_a_case_shows_what_it_is_about_and_leads_to_our_sentences(with_runs):
 def test_figure_4_of_yang_2019_prints_which_numbers_of_sentences_are_best(runs_root):
     at = open_page("gallery", paper="yang-2019", table="Figure 4")
     assert _printed(at).set_index("row")["K"].to_dict() == {"best Meteor": "1", "best BLEU": "2", "chosen": "3"}
-    (chart,) = charts(at)
+    _, chart = charts(at)
     assert traces(chart, "reported")[0]["x"].tolist() == [1, 2, 3]
     assert "There is no run here yet, so nothing of ours can be drawn." in " ".join(texts(at))
 
@@ -199,7 +215,7 @@ def test_figures_6_and_7_of_yang_2019_are_all_iterations_of_a_sentence(
     (shown,) = _printed(at).to_dict("records")
     assert {name: shown[name] for name in printed} == printed
     values = trace_sentence(run, "test", row).array(f"query_capsules.{array}")
-    (chart,) = charts(at)
+    _, chart = charts(at)
     drawn = heat_maps(chart)
     assert len(drawn) == len(values) == int(printed["last"]) - int(printed["first"]) + 1
     if array == "couplings":  # shaded by the logarithm of their ratio to an even share

@@ -1,0 +1,98 @@
+"""The claims of a paper: reported gains by subtraction, ours from experiments, verdicts from intervals."""
+
+import pandas as pd
+import pytest
+
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
+from workbench.papers import claims
+from workbench.papers.load import library
+from workbench.papers.our_results import experiment_systems
+from workbench.store.runs import RunError
+
+
+def test_reported_gains_are_differences_to_the_plain_model_above():
+    gains = claims.reported_gains(library()["dou-2019"])
+    of_table = gains[gains["table"] == "Table 1"].set_index("claim")["gain"]
+    assert of_table.round(2).to_dict() == {
+        "linear-combination over transformer, bleu": 0.42,
+        "dynamic-combination over transformer, bleu": 1.02,
+        "dynamic-routing over transformer, bleu": 0.91,
+        "em-routing over transformer, bleu": 1.5,
+    }
+    big = gains[gains["claim"] == "em-routing:preset=big over transformer:preset=big, bleu"]
+    assert big["gain"].round(2).tolist() == [0.39, 0.44], "over the big model above it"
+
+
+@pytest.mark.parametrize("name", list(library()))
+def test_ours_are_the_differences_of_the_experiments_against_the_claimed_baseline_and_nothing_else(name):
+    paper = library()[name]
+    measured = claims.measured_gains(paper)
+    assert set(measured["claim"]) <= set(claims.reported_gains(paper)["claim"])
+    assert not measured.duplicated(["claim", "data", "test"]).any()
+    files = {path.name.removesuffix(".comparisons.csv"): path for path in claims.comparison_files()}
+    for row in measured.itertuples():
+        path = files[row.data]
+        systems, _ = experiment_systems(path.parents[1] / f"{row.data}.yaml")
+        stored = pd.read_csv(path)
+        stored = stored[(stored["metric"] == row.measure) & (stored["seeds"] == row.seeds)].dropna(subset=["low"])
+        sign = -1 if row.measure == "ter" else 1
+        (found,) = [
+            line
+            for line in stored.itertuples()
+            if (line.score, sign * line.delta) == (row.score, row.gain) and getattr(line, "test", "test") == row.test
+        ]
+        system, _, base = row.claim.rpartition(",")[0].partition(" over ")
+        assert systems[found.system].startswith(system.partition(":")[0])
+        assert systems[found.baseline].startswith(base.partition(":")[0])
+        assert row.low <= row.gain <= row.high
+        assert row.seeds == max(stored.loc[(stored["system"] == found.system), "seeds"])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "direction", "wanted"),
+    [
+        (0.1, 2.0, 1.0, claims.HOLDS),
+        (-2.0, -0.1, 1.0, claims.REFUTED),
+        (-0.1, 2.0, 1.0, claims.UNDECIDED),
+        (0.0, 2.0, 1.0, claims.UNDECIDED),
+        (-2.0, -0.1, -1.0, claims.HOLDS),
+        (0.1, 2.0, -1.0, claims.REFUTED),
+    ],
+)
+def test_an_interval_decides_only_if_it_leaves_out_zero(low, high, direction, wanted):
+    assert claims.verdict(low, high, direction) == wanted
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ([], claims.NOT_TRIED),
+        ([(1, claims.HOLDS), (1, claims.UNDECIDED)], "holds (one training)"),
+        ([(1, claims.REFUTED), (3, claims.UNDECIDED)], claims.UNDECIDED),
+        ([(3, claims.HOLDS), (3, claims.UNDECIDED), (1, claims.REFUTED)], claims.HOLDS),
+        ([(3, claims.HOLDS), (5, claims.REFUTED)], claims.MIXED),
+    ],
+)
+def test_one_training_counts_only_where_there_is_nothing_else(found, wanted):
+    assert claims.overall(pd.DataFrame(found, columns=["seeds", "verdict"])) == wanted
+
+
+def test_the_figure_draws_every_gain_and_every_claim_has_a_row():
+    paper = library()["zheng-2019"]
+    figure = draw("paper-claims", Request((), options={"paper": "zheng-2019"}))
+    reported, measured = claims.reported_gains(paper), claims.measured_gains(paper)
+    points = figure.table[figure.table["mark"] == "points"]
+    assert sorted(points["gain"]) == sorted([*reported["gain"], *measured["gain"]])
+    assert [panel.title for panel in figure.panels] == ["reported", *dict.fromkeys(measured["data"])]
+    assert all(panel.y.texts == tuple(reported.drop_duplicates("claim")["label"]) for panel in figure.panels)
+    with pytest.raises(RunError, match="did you mean 'dou-2019'"):
+        draw("paper-claims", Request((), options={"paper": "duo-2019"}))
+
+
+def test_a_file_that_is_no_comparison_is_named(tmp_path):
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "mine.comparisons.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(RunError, match=r"mine\.comparisons\.csv: not the comparisons of an experiment"):
+        claims.measured_gains(library()["dou-2019"], results)
