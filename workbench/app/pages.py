@@ -56,7 +56,7 @@ MENU: dict[str, tuple[Page, ...]] = {
     ),
     "Mechanisms": (
         Page("future_cost", "Future cost", "query_stats", "future_cost/page", ("future_cost",)),
-        Page("routing", "Routing", "hub", "layer_routing/page", ("dynamic_routing", "em_routing")),
+        Page("routing", "Routing", "hub", "layer_routing/page", ("em_routing", "dynamic_routing")),
         Page(
             "past_future", "Past and future", "swap_horiz", "past_future/page",
             ("guided_capsules", "past_future_layers", "coverage"),

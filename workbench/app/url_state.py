@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench.app.pages import PAGES
 from workbench.plotting import theme
 from workbench.store.listing import Known
 
@@ -95,12 +96,23 @@ def _sentence(values: Sequence[str] | None, count: int, warnings: list[str]) -> 
 def default_runs(known: Sequence[Known]) -> list[str]:
     """The finished runs in the folder of the first of them, `MOST_RUNS` at most, those with translations first.
 
-    Unfinished runs count only if no run is finished.
+    Of more runs than that, those come first that a page of a mechanism shows. Unfinished runs count only if no run is
+    finished.
     """
     finished = [run for run in known if run.finished] or list(known)
     same_folder = [run for run in finished if folder_of(run.name) == folder_of(finished[0].name)]
     ordered = sorted(same_folder, key=lambda run: (not run.tests, not _named_after_baseline(run.name)))
-    return [run.name for run in ordered[:MOST_RUNS]]
+    names = [run.name for run in ordered]
+    chosen = list(dict.fromkeys([*names[:1], *_of_pages(ordered), *names]))[:MOST_RUNS]
+    return [name for name in names if name in chosen]
+
+
+def _of_pages(runs: Sequence[Known]) -> Iterator[str]:
+    """For each page of a mechanism the first run with the first of its mechanisms that any run has."""
+    for page in PAGES.values():
+        shown = (run.name for mechanism in page.mechanisms for run in runs if mechanism in run.mechanisms)
+        if name := next(shown, ""):
+            yield name
 
 
 def folder_of(name: str) -> str:

@@ -19,11 +19,12 @@ from workbench.store.translations import Translations
 
 @dataclass(frozen=True)
 class Known:
-    """A usable run: its test sets with the number of sentences in each, and whether its training has ended."""
+    """A usable run: its test sets with the number of sentences in each, whether training has ended, its mechanisms."""
 
     name: str
     tests: Mapping[str, int] = field(default_factory=dict)
     finished: bool = True
+    mechanisms: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def _seen(folder: Path, name: str) -> tuple[Run, Known | None]:
 
     def look() -> tuple[Run, Known | None]:
         run = examine(folder, name)
-        return run, None if run.problem else Known(name, dict(_translated(run)), run.finished)
+        return run, None if run.problem else Known(name, dict(_translated(run)), run.finished, run.mechanisms)
 
     run = Run(folder, name)
     return _KEPT.get((folder, name), [*run.decisive_files(), run.log], look)

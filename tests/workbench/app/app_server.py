@@ -88,7 +88,7 @@ def streamlit_serving(folder: Path, *options: str, token: str = "", script: Path
 def _started(words: Sequence[str | Path], folder: Path, port: int, token: str) -> Iterator[Server]:
     (folder / "runs").mkdir(exist_ok=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMLIT_", "WORKBENCH_"))}
-    environment["WORKBENCH_RUNS"] = str(folder / "runs")
+    environment |= {"WORKBENCH_RUNS": str(folder / "runs"), "WORKBENCH_EXHIBITS": "0"}
     if token:
         environment["WORKBENCH_TOKEN"] = token
     with (folder / "log").open("wb") as log:

@@ -131,3 +131,11 @@ def test_surprises_visit_every_sentence_once_before_the_first_comes_again(count)
     assert sorted(order) == list(range(count))
     if count > 10:
         assert all(count / 4 < abs(after - before) for before, after in pairwise(order))
+
+
+def test_of_many_runs_those_with_a_page_of_their_own_are_shown_first():
+    mechanisms = {"a": set(), "b": {"coverage"}, "c": {"dynamic_routing"}, "d": {"em_routing"}, "e": {"future_cost"},
+                  "f": {"guided_capsules"}, "g": {"past_future_layers"}, "h": set()}  # fmt: skip
+    known = [Known(f"grid/{name}", {"test": 3}, True, frozenset(own)) for name, own in mechanisms.items()]
+    assert view.default_runs(known) == [f"grid/{name}" for name in "abdefg"]
+    assert view.default_runs(known[:4]) == [f"grid/{name}" for name in "abcd"]

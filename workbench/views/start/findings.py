@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from workbench.app.url_state import default_runs
 from workbench.evaluation.result_cache import ResultCache
+from workbench.store.listing import Known
 from workbench.store.runs import Run, short_names
 from workbench.views.start.cards import cards, in_order, of_runs, picture
 
@@ -43,9 +45,15 @@ def _compute(runs: Sequence[Run], test: str) -> list[Finding]:
     return [finding for make in makers if (finding := make(runs, test)) is not None]
 
 
+def shown(runs: Sequence[Run]) -> list[Run]:
+    """Those runs of a folder that pages show by default, the baseline first."""
+    chosen = default_runs([Known(run.name, mechanisms=run.mechanisms) for run in runs])
+    return in_order((run for run in runs if run.name in chosen), chosen[0])
+
+
 def store(runs: Sequence[Run], test: str) -> None:
-    """Store what the page Start shows of these runs, the baseline first, beside them."""
-    runs = in_order(runs, runs[0].name)
+    """Store beside runs of a folder what the page Start shows of them as long as no other runs are chosen."""
+    runs = shown(runs)
     by_name = {run.name: run for run in runs}
     for card in cards(runs, test):
         picture(card, by_name)

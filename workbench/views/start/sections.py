@@ -31,8 +31,10 @@ def gallery(frame: Frame) -> None:
         return
     test = frame.view.test
     with errors_as_messages():
-        shown, by_name = cards.cards(runs, test), {run.name: run for run in runs}
-        pictures = []
+        shown = cards.cards(runs, test)
+        for others in _named_after(frame):
+            shown += [card for card in cards.cards(others, test) if card.page not in {known.page for known in shown}]
+        by_name, pictures = {run.name: run for run in frame.runs}, []
         st.html(_CARDS_STYLE)
         with st.container(key="cards"):
             for first in range(0, len(shown), _COLUMNS):
@@ -50,14 +52,26 @@ def gallery(frame: Frame) -> None:
             _findings(runs, test)
 
 
-def _shown_runs(frame: Frame) -> list[Run]:
-    """The finished runs in the folder of the baseline that have translated the test set, as many as a page shows.
-
-    The chosen ones are among them.
-    """
-    folder = url_state.folder_of(frame.view.baseline)
+def _translated(frame: Frame) -> list[Run]:
+    """The finished runs that have translated the test set."""
     finished = {known.name for known in frame.known if known.finished and frame.view.test in known.tests}
-    runs = [run for run in frame.runs if run.name in finished and url_state.folder_of(run.name) == folder]
+    return [run for run in frame.runs if run.name in finished]
+
+
+def _named_after(frame: Frame) -> list[list[Run]]:
+    """Such runs of each other folder that is named after that of the baseline, as exhibits-documents is."""
+    start = f"{url_state.folder_of(frame.view.baseline)}-"
+    by_folder: dict[str, list[Run]] = {}
+    for run in _translated(frame):
+        if run.name.startswith(start) and len(start) > 1:
+            by_folder.setdefault(url_state.folder_of(run.name), []).append(run)
+    return [findings.shown(runs) for runs in by_folder.values()]
+
+
+def _shown_runs(frame: Frame) -> list[Run]:
+    """Such runs in the folder of the baseline, as many as a page shows, the chosen ones first."""
+    folder = url_state.folder_of(frame.view.baseline)
+    runs = [run for run in _translated(frame) if url_state.folder_of(run.name) == folder]
     chosen_first = sorted(runs, key=lambda run: run.name not in frame.view.runs)
     return cards.in_order(chosen_first[: url_state.MOST_RUNS], frame.view.baseline)
 
