@@ -140,7 +140,7 @@ def experiment_table(
 
 @experiment_app.command("exhibits")
 def experiment_exhibits(
-    out: Annotated[Path, typer.Option(help="Folder to write the weights and runs.zip to")],
+    out: Annotated[Path, typer.Option(help="Folder to write the weights and archives to")],
     root: RunsRoot = Path("runs"),
     file: Annotated[
         list[Path] | None, typer.Option(help="Experiment file, repeatable; by default those of the package's exhibits")
@@ -155,7 +155,8 @@ def experiment_exhibits(
     from workbench.views.layer_routing.corpus_figures import store_history
     from workbench.views.start.findings import store
 
-    say(pack(file or grid_files(), root, out, say, (store, store_history)))
+    for grid_file in file or grid_files():
+        say(pack(grid_file, root, out, say, (store, store_history)))
 
 
 @experiment_app.command("systems")

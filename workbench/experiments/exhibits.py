@@ -1,4 +1,4 @@
-"""Make the exhibits (see `store.exhibits`) from the runs of their grids.
+"""Make exhibits (see `store.exhibits`) from the runs of a grid.
 
 Weights are rounded to half precision first, and translations, beam trees, traces and stored results come from the
 rounded ones. The same runs give the same files, up to the times of translating.
@@ -7,10 +7,11 @@ rounded ones. The same runs give the same files, up to the times of translating.
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import shutil
+import tarfile
 import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,7 +26,6 @@ from workbench.store.runs import Run, RunError, open_run
 
 Say = Callable[[str], None]
 TREES = 100  # sentences whose beam tree is kept
-_TIME = (2026, 1, 1, 0, 0, 0)  # of every entry of the archive
 
 
 def grid_files() -> list[Path]:
@@ -34,44 +34,39 @@ def grid_files() -> list[Path]:
 
 
 def pack(
-    files: Sequence[Path],
+    file: Path,
     runs: Path,
     out: Path,
     say: Say = print,
     store: Sequence[Callable[[Sequence[Run], str], None]] = (),
 ) -> Path:
-    """Make the exhibits from the finished runs of grids below `runs`; returns the archive in the folder `out`.
+    """Make the exhibits from the finished runs of a grid below `runs`; returns the archive in the folder `out`.
 
-    store: functions called with the rounded runs of each grid, with their checkpoints, and its inspected test set, to
-    store what pages show of them beside them; checkpoints are not packed. Raises RunError for unfinished runs, and for
-    a grid with another name than exhibits or exhibits-….
+    store: functions called with the rounded runs, with their checkpoints, and the inspected test set, to store what
+    pages show of them beside them; checkpoints are not packed. Raises RunError for unfinished runs, and for a grid with
+    another name than exhibits or exhibits-….
     """
-    experiments = [read_experiment(file) for file in files]
-    for file, experiment in zip(files, experiments, strict=True):
-        if not exhibits.is_exhibit(experiment.name):
-            raise RunError(
-                f"{file}: its runs would be {experiment.name}/NAME; name the grid {exhibits.NAME} or {exhibits.NAME}-…"
-            )
-        for cell in cells(experiment, runs):
-            if cell.state != "done":
-                raise RunError(f"{cell.folder} is {cell.state}; finish it: workbench experiment run {file}")
+    experiment = read_experiment(file)
+    if not exhibits.is_exhibit(experiment.name):
+        raise RunError(f"{file}: {experiment.name} is no name of exhibits; name the grid exhibits or exhibits-…")
+    grid = cells(experiment, runs)
+    if unfinished := [cell for cell in grid if cell.state != "done"]:
+        raise RunError(f"{unfinished[0].folder} is {unfinished[0].state}; finish it: workbench experiment run {file}")
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as staged:
         stage = Path(staged)
-        for experiment in experiments:
-            folder = stage / experiment.name
-            grid = cells(experiment, runs)
-            shutil.copytree(grid[0].folder.parent / "data", folder / "data")
-            rounded = [_rounded(Run(cell.folder, cell.name), folder / cell.name, stage) for cell in grid]
-            for run in rounded:
-                say(run.name)
-                _translate(run, experiment.data.test_names, experiment.inspect or "")
-            for store_results in store:
-                store_results(rounded, experiment.inspect or experiment.data.test_names[0])
-            for run in rounded:
-                shutil.copyfile(run.weights, out / exhibits.weights_file(run.name))
-                shutil.rmtree(run.folder / "checkpoints")
-        return _zip(stage, out / exhibits.ARCHIVE)
+        folder = stage / experiment.name
+        shutil.copytree(grid[0].folder.parent / "data", folder / "data")
+        rounded = [_rounded(Run(cell.folder, cell.name), folder / cell.name, stage) for cell in grid]
+        for run in rounded:
+            say(run.name)
+            _translate(run, experiment.data.test_names, experiment.inspect or "")
+        for store_results in store:
+            store_results(rounded, experiment.inspect or experiment.data.test_names[0])
+        for run in rounded:
+            shutil.copyfile(run.weights, out / exhibits.weights_file(run.name))
+            shutil.rmtree(run.folder / "checkpoints")
+        return _archive(stage, out / f"{experiment.name}{exhibits.ARCHIVE}")
 
 
 def _rounded(run: Run, folder: Path, stage: Path) -> Run:
@@ -102,16 +97,18 @@ def _translate(run: Run, tests: Sequence[str], inspect: str) -> None:
         test, truth = test_set(run, name)
         translations = translate_test(run, test, truth, trees=name == inspect, translator=translator)
         if name == inspect:
-            _keep_trees(translations.folder)
             trace_test(run, translations, TRACES, translator=translator)
+            lines = _shorten(translations.folder / "trees.jsonl", TREES)
+            np.save(translations.folder / "trees.npy", np.cumsum([0, *map(len, lines)]), allow_pickle=False)
+        _shorten(translations.folder / "details.jsonl")
 
 
-def _keep_trees(folder: Path) -> None:
-    """Keep the beam trees of the first sentences of translations, with four digits."""
-    records = (folder / "trees.jsonl").read_bytes().splitlines()[:TREES]
+def _shorten(file: Path, most: int | None = None) -> list[bytes]:
+    """Keep the first `most` records of a file, all by default, with four digits; returns its lines."""
+    records = file.read_bytes().splitlines()[:most]
     lines = [json.dumps(_short(json.loads(record)), separators=(",", ":")).encode() + b"\n" for record in records]
-    (folder / "trees.jsonl").write_bytes(b"".join(lines))
-    np.save(folder / "trees.npy", np.cumsum([0, *map(len, lines)]), allow_pickle=False)
+    file.write_bytes(b"".join(lines))
+    return lines
 
 
 def _short(value: object) -> object:
@@ -122,12 +119,16 @@ def _short(value: object) -> object:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def _zip(stage: Path, archive: Path) -> Path:
+def _archive(stage: Path, archive: Path) -> Path:
     """All files but weights, which are files of their own, in an archive whose bytes depend on theirs alone."""
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_LZMA) as packed:
+    with (
+        lzma.open(archive, "wb", preset=9 | lzma.PRESET_EXTREME) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as packed,
+    ):
         for path in sorted(stage.rglob("*")):
             if path.is_file() and path.name != WEIGHTS and not path.name.endswith(".lock"):
-                entry = zipfile.ZipInfo(path.relative_to(stage).as_posix(), _TIME)
-                entry.compress_type = zipfile.ZIP_LZMA
-                packed.writestr(entry, path.read_bytes())
+                entry = tarfile.TarInfo(path.relative_to(stage).as_posix())
+                entry.size, entry.mtime = path.stat().st_size, exhibits.WEIGHTS_TIME
+                with path.open("rb") as file:
+                    packed.addfile(entry, file)
     return archive

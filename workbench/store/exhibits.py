@@ -1,9 +1,9 @@
 """The exhibits: small trained runs, packed so that an installation without runs of its own has something to show.
 
-    data/exhibits/{exhibits.NAME.safetensors, runs.zip}  the weights in half precision, and everything else of the runs
-    CACHE/exhibits-DIGEST/exhibits/{NAME/, data/}        the same as ordinary runs, unpacked once
+    data/exhibits/{GRID.NAME.safetensors, GRID.tar.xz}  weights in half precision, and everything else of a grid's runs
+    CACHE/exhibits-DIGEST/GRID/{NAME/, data/}           the same as ordinary runs, unpacked once
 
-Other grids than `exhibits` have folders of their own beside it, such as exhibits-documents/.
+A grid is called `exhibits`, or after it, such as `exhibits-documents`.
 
 The packed files, the package's or those in the folder WORKBENCH_EXHIBITS, are never changed. What pages store of these
 runs goes into the user's cache folder CACHE.
@@ -12,10 +12,12 @@ runs goes into the user's cache folder CACHE.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import tarfile
 import tempfile
-import zipfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from core_models.resources import data_folder
 from workbench.store.file_digests import digest_of
 
 NAME = "exhibits"  # the folder of the runs, and so the beginning of their names
-ARCHIVE = "runs.zip"
+ARCHIVE = ".tar.xz"  # the end of its name
 VARIABLE = "WORKBENCH_EXHIBITS"  # in the environment: another folder of such files, or "0" for no exhibits
 WEIGHTS_TIME = 1_767_225_600  # seconds since 1970: the time of every weights file, which translations remember
 
@@ -45,8 +47,8 @@ def weights_file(run: str) -> str:
 def root() -> Path | None:
     """The folder below which the exhibits are runs, unpacked at the first call; None if they are hidden or missing."""
     chosen = os.environ.get(VARIABLE)
-    archive = Path(chosen or data_folder() / NAME) / ARCHIVE
-    return _unpacked(archive) if chosen != "0" and archive.is_file() else None
+    archives = sorted(Path(chosen or data_folder() / NAME).glob(f"{NAME}*{ARCHIVE}"))
+    return _unpacked(tuple(archives)) if chosen != "0" and archives else None
 
 
 def run_folder(folder: Path, below: Path | None = None) -> Path:
@@ -62,8 +64,9 @@ def run_folder(folder: Path, below: Path | None = None) -> Path:
 
 
 @cache
-def _unpacked(archive: Path) -> Path:
-    name = f"{NAME}-{digest_of(archive)[:16]}"
+def _unpacked(archives: tuple[Path, ...]) -> Path:
+    digests = "".join(map(digest_of, archives))
+    name = f"{NAME}-{hashlib.sha256(digests.encode()).hexdigest()[:16]}"
     target = user_cache_path("nmt-workbench", appauthor=False) / name
     if target.is_dir():
         return target
@@ -72,10 +75,10 @@ def _unpacked(archive: Path) -> Path:
         part = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target.parent))
     except OSError:  # no folder of the user's can be written: for this process alone
         part = Path(tempfile.mkdtemp(prefix=f"{name}."))
-        unpack(archive, part)
+        unpack(archives, part)
         return part
     try:
-        unpack(archive, part)
+        unpack(archives, part)
         part.rename(target)
     except OSError:
         if not target.is_dir():  # otherwise another process was faster
@@ -85,11 +88,12 @@ def _unpacked(archive: Path) -> Path:
     return target
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Write the runs of an archive, with the weights beside it, below a folder."""
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(folder)
-    for weights in sorted(archive.parent.glob("*.safetensors")):
-        place = folder.joinpath(*weights.stem.split(".", 1), WEIGHTS)
-        shutil.copyfile(weights, place)
-        os.utime(place, (WEIGHTS_TIME, WEIGHTS_TIME))
+def unpack(archives: Iterable[Path], folder: Path) -> None:
+    """Write the runs of archives, with the weights beside them, below a folder."""
+    for archive in archives:
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+        for weights in sorted(archive.parent.glob(f"{archive.name.removesuffix(ARCHIVE)}.*.safetensors")):
+            place = folder.joinpath(*weights.stem.split(".", 1), WEIGHTS)
+            shutil.copyfile(weights, place)
+            os.utime(place, (WEIGHTS_TIME, WEIGHTS_TIME))

@@ -65,7 +65,7 @@ def second_grid(grid, tmp_path):
 def packed(grid, tmp_path, monkeypatch):
     """The exhibits of the grid, with trees of the first three sentences, shown instead of the package's."""
     monkeypatch.setattr(making, "TREES", 3)
-    archive = making.pack([grid[0]], grid[1], tmp_path / "packed")
+    archive = making.pack(*grid, tmp_path / "packed")
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return archive.parent
@@ -77,7 +77,7 @@ def _content(folder):
 
 def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(grid, packed, tmp_path):
     before, empty = _content(packed), tmp_path / "empty"
-    assert sorted(before) == ["exhibits.future.safetensors", "exhibits.plain.safetensors", "runs.zip"]
+    assert sorted(before) == ["exhibits.future.safetensors", "exhibits.plain.safetensors", "exhibits.tar.xz"]
     assert [known.name for known in listing(empty).known] == ["exhibits/future", "exhibits/plain"]
     for known in listing(empty).known:
         run = open_run(known.name, empty)
@@ -97,7 +97,8 @@ def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(g
 
 
 def test_runs_of_a_second_grid_stand_in_a_folder_of_their_own(grid, second_grid, tmp_path, monkeypatch):
-    archive = making.pack([grid[0], second_grid], grid[1], tmp_path / "packed")
+    making.pack(*grid, tmp_path / "packed")
+    archive = making.pack(second_grid, grid[1], tmp_path / "packed")
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     empty = tmp_path / "empty"
@@ -115,7 +116,7 @@ def test_runs_of_a_second_grid_stand_in_a_folder_of_their_own(grid, second_grid,
 
 
 def test_measures_of_checkpoints_are_packed_without_them(grid, second_grid, tmp_path, monkeypatch):
-    archive = making.pack([second_grid], grid[1], tmp_path / "packed", print, [store_history])
+    archive = making.pack(second_grid, grid[1], tmp_path / "packed", print, [store_history])
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     run = open_run("exhibits-more/routed", tmp_path / "empty")
@@ -127,7 +128,7 @@ def test_measures_of_checkpoints_are_packed_without_them(grid, second_grid, tmp_
 
 
 def test_what_the_first_page_shows_is_packed_and_found_again(grid, tmp_path, monkeypatch):
-    archive = making.pack([grid[0]], grid[1], tmp_path / "packed", print, [findings.store])
+    archive = making.pack(*grid, tmp_path / "packed", print, [findings.store])
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     runs = cards.in_order((run for run in listing(tmp_path / "empty").runs), "exhibits/plain")
@@ -170,25 +171,25 @@ def test_a_run_of_the_same_name_comes_first_and_exhibits_can_be_hidden(grid, pac
 def test_unfinished_runs_are_not_packed(tmp_path, grid):
     file, runs = grid
     with pytest.raises(RunError, match=r"exhibits/plain is missing; finish it: workbench experiment run"):
-        making.pack([file], runs / "elsewhere", tmp_path / "packed")
+        making.pack(file, runs / "elsewhere", tmp_path / "packed")
 
 
 def test_a_grid_of_another_name_is_refused_since_its_runs_would_not_be_found(tmp_path, grid):
     file, runs = grid
     file.write_text(file.read_text(encoding="utf-8").replace("name: exhibits", "name: other"), encoding="utf-8")
     with pytest.raises(RunError, match=r"name the grid exhibits or exhibits-"):
-        making.pack([file], runs, tmp_path / "packed")
+        making.pack(file, runs, tmp_path / "packed")
 
 
 def test_the_same_runs_give_the_same_weights_and_another_archive_another_folder(grid, packed, tmp_path, monkeypatch):
-    again = making.pack([grid[0]], grid[1], tmp_path / "again").parent
+    again = making.pack(*grid, tmp_path / "again").parent
     for name in ("plain", "future"):
         assert (again / f"exhibits.{name}.safetensors").read_bytes() == (
             packed / f"exhibits.{name}.safetensors"
         ).read_bytes()
     first = exhibits.root()
     assert first == exhibits.root()
-    with (again / exhibits.ARCHIVE).open("ab") as archive:
+    with (again / "exhibits.tar.xz").open("ab") as archive:
         archive.write(bytes(4))
     monkeypatch.setenv(exhibits.VARIABLE, str(again))
     assert exhibits.root() != first
