@@ -101,7 +101,7 @@ def default_runs(known: Sequence[Known]) -> list[str]:
     """
     finished = [run for run in known if run.finished] or list(known)
     same_folder = [run for run in finished if folder_of(run.name) == folder_of(finished[0].name)]
-    ordered = sorted(same_folder, key=lambda run: (not run.tests, not _named_after_baseline(run.name)))
+    ordered = sorted(same_folder, key=lambda run: (not run.tests, _baseline_rank(run.name)))
     names = [run.name for run in ordered]
     chosen = list(dict.fromkeys([*names[:1], *_of_pages(ordered), *names]))[:MOST_RUNS]
     return [name for name in names if name in chosen]
@@ -140,17 +140,17 @@ def baselines(runs: Sequence[str], test: str, known: Sequence[Known]) -> list[st
     """The runs that can be the baseline, the most plausible first.
 
     These are the runs that have translated the test set, or all if none has; finished ones first, then those with the
-    name of a baseline system.
+    name of a baseline system, a Transformer before others.
     """
     chosen = [run for name in runs for run in known if run.name == name]
     candidates = [run for run in chosen if test in run.tests] or chosen
-    return [
-        run.name for run in sorted(candidates, key=lambda run: (not run.finished, not _named_after_baseline(run.name)))
-    ]
+    return [run.name for run in sorted(candidates, key=lambda run: (not run.finished, _baseline_rank(run.name)))]
 
 
-def _named_after_baseline(name: str) -> bool:
-    return theme.style_of(name.rpartition("/")[2]) == theme.BASELINE
+def _baseline_rank(name: str) -> int:
+    """0 for a run called transformer, 1 for one with the name of another baseline system, 2 for any other."""
+    system = name.rpartition("/")[2]
+    return 0 if system == "transformer" else 1 if theme.style_of(system) == theme.BASELINE else 2
 
 
 def baseline_first(runs: Sequence[str], baseline: str) -> tuple[str, ...]:
