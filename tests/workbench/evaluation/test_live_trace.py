@@ -201,6 +201,16 @@ def test_the_lens_ends_with_what_the_model_says(runs, tmp_path):
     assert save(figure, tmp_path / "lens.svg").stat().st_size > 0
 
 
+def test_the_lens_leaves_out_a_recurrent_decoder_and_says_so(runs, mixed_run):
+    beside = drawn("layer-lens", [runs[0], mixed_run], target="reference")
+    alone = drawn("layer-lens", runs[:1], target="reference")
+    np.testing.assert_array_equal(maps(beside)[0], maps(alone)[0])
+    assert len(beside.panels) == 1
+    assert beside.caption.endswith("Without layers to read: mixed.")
+    with pytest.raises(RunError, match="reads the layers of a Transformer decoder; without them: mixed"):
+        drawn("layer-lens", [mixed_run], target="reference")
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -323,14 +323,19 @@ def _token_probabilities(request: Request, options: ForcedOptions) -> Figure:
 
 @figure("layer-lens", scope="sentence", options=ForcedOptions)
 def _layer_lens(request: Request, options: ForcedOptions) -> Figure:
-    """Predictions of each decoder layer at each word of a forced translation."""
+    """Predictions of each decoder layer at each word of a forced translation, of Transformer decoders."""
     import pandas as pd
 
     from analyses import tokens
     from workbench.views.tokens.plots import layer_lens
 
+    traces = _traces(request, options)
+    shown = {name: trace for name, trace in traces.items() if "lens.log_prob" in trace.trace}
+    if not shown:
+        raise RunError(f"the layer lens reads the layers of a Transformer decoder; without them: {', '.join(traces)}")
+    missing = [name for name in traces if name not in shown]
     tables = []
-    for name, trace in _traces(request, options).items():
+    for name, trace in shown.items():
         arrays = {measure: trace.array(f"lens.{measure}") for measure in tokens.MEASURES}
         layers = trace.run.config.model.decoder_layers
         tables.append(tokens.lens_table(trace.target, trace.lens_best, arrays, layers).assign(system=name))
@@ -338,5 +343,6 @@ def _layer_lens(request: Request, options: ForcedOptions) -> Figure:
         pd.concat(tables, ignore_index=True),
         f"What the decoder would say after each layer, along {options.target_text}: every layer read through the "
         "final norm and the output matrix (logit lens, nostalgebraist 2020). In the cells the most probable word, "
-        "shaded by the probability of the word that was written.",
+        "shaded by the probability of the word that was written."
+        + (f" Without layers to read: {', '.join(missing)}." if missing else ""),
     )
