@@ -19,6 +19,8 @@ from analyses.significance import percentile_interval, resampled_sums
 
 Links = Sequence[AbstractSet[Link]]
 MACRO = "CDR (macro)"
+UNDER = "under (proxy, %)"
+OVER = "over (proxy, %)"
 
 
 class CoverageDifference(NamedTuple):
@@ -138,4 +140,4 @@ def _shares(sums: np.ndarray) -> dict[str, np.ndarray]:
     missed, covered, repeated, words, ratios, ratable = sums.T
     with np.errstate(invalid="ignore"):
         under, over, macro = missed / covered, repeated / words, ratios / ratable
-    return {"CDR": 1.0 - under, MACRO: macro, "under (proxy, %)": 100 * under, "over (proxy, %)": 100 * over}
+    return {"CDR": 1.0 - under, MACRO: macro, UNDER: 100 * under, OVER: 100 * over}

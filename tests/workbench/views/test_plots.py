@@ -39,6 +39,10 @@ def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
     hollow = [mark for mark in marks_of(figure, Points) if mark.style.hollow]
     assert [mark.table["score"].tolist() for mark in hollow] == [[45.0]]
     assert "gdr is highest in BLEU (45.58)" in figure.summary
+    chrf = table.assign(metric="chrF", score=table["score"] + 20)
+    ter = table.assign(metric="TER", score=100 - table["score"])
+    joined = scores.score_dots(pd.concat([table, chrf, ter], ignore_index=True)).summary
+    assert joined == "gdr is highest in BLEU (45.58) and chrF (65.58); gdr is lowest in TER (54.42)."
 
 
 def length_table() -> pd.DataFrame:

@@ -30,6 +30,7 @@ class AdequacyOptions(FigureOptions):
 @figure("adequacy", scope="test_set", options=AdequacyOptions)
 def _adequacy(request: Request, options: AdequacyOptions) -> Figure:
     """Coverage difference ratio, under- and over-translation of each run by one frozen aligner."""
+    from analyses.adequacy import OVER, UNDER
     from workbench.evaluation.adequacy import adequacy_table, aligner_of, reference_text
     from workbench.views.scores.plots import score_dots
 
@@ -38,7 +39,10 @@ def _adequacy(request: Request, options: AdequacyOptions) -> Figure:
     covering = reference_text(len(request.runs[0].translations(request.test).test_set.all_references), towards)
     table = adequacy_table(request.runs, request.test, aligner, towards=towards).rename(columns={"measure": "metric"})
     figure = score_dots(
-        named(table, request), baseline=short_names(request.runs).get(request.base), styles=styles(request)
+        named(table, request),
+        baseline=short_names(request.runs).get(request.base),
+        styles=styles(request),
+        lower_is_better=(UNDER, OVER),
     )
     description = (
         f"CDR: of the source words that {covering} covers, the share that the translation covers too, of all words and "

@@ -100,7 +100,8 @@ def _score_pairs(request: Request, options: PairOptions) -> Figure:
     table = scoring.pair_table(request.runs, request.test, options.metric, options.method, options.counting)
     names, metric = short_names(request.runs), scoring.METRIC_NAMES[options.metric]
     table = table.assign(system=table["system"].map(names), other=table["other"].map(names), metric=metric)
-    count = f"the {len(table)} pairs" if len(table) > 1 else "the one pair"
+    count = f"the {len(table)} pairs, which is stricter than over those with the baseline alone"
+    count = count if len(table) > 1 else "the one pair"
     caption = (
         f"{metric} of the row's system minus that of the column's; blue: the row's is better. ∗: p < 0.05, ∗∗: "
         f"p < 0.01, ∗∗∗: p < 0.001 after Holm's correction over {count}. {METHOD_TEXTS[options.method]}."

@@ -81,13 +81,17 @@ def _caption(baseline: str | None, printed: bool) -> str:
 
 
 def _summary(table: pd.DataFrame, metrics: list[str], lower_is_better: Collection[str]) -> str:
-    descriptions = []
+    """Summary: the best system of each metric, neighbouring metrics of the same system joined."""
+    claims: list[tuple[str, list[str]]] = []
     for metric in metrics:
         lower = metric in lower_is_better
         best = table[table["metric"] == metric].sort_values("score").iloc[0 if lower else -1]
         rank = f"is {'lowest' if lower else 'highest'}" if table["system"].nunique() > 1 else "stands alone"
-        descriptions.append(f"{best['system']} {rank} in {metric} ({best['score']:.2f})")
-    return f"{'; '.join(descriptions)}."
+        claim = f"{best['system']} {rank} in"
+        if not claims or claims[-1][0] != claim:
+            claims.append((claim, []))
+        claims[-1][1].append(f"{metric} ({best['score']:.2f})")
+    return "; ".join(f"{claim} {' and '.join(found)}" for claim, found in claims) + "."
 
 
 def score_pairs(table: pd.DataFrame, caption: str = "") -> Figure:
