@@ -296,6 +296,7 @@ def _routing_along(request: Request, options: RoutingAlongOptions) -> Figure:
         f"go{entropy_text(options.entropy)}, at each position.{marked}",
         "source" if options.side == "encoder" else "target",
         options.entropy,
+        styles(request),
     )
 
 

@@ -157,8 +157,9 @@ def routing_along(
     caption: str = "",
     side: Side = "source",
     unit: EntropyUnit = "nats",
+    styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Entropy of the assignments at each token, one panel for each system.
+    """Entropy of the assignments at each token, one panel for each system, in the styles of the runs.
 
     at: chosen position. side: of the tokens. unit: of the entropy, which the table has in nats.
     """
@@ -169,8 +170,7 @@ def routing_along(
     margin = 0.06 * (high - low) or 0.01
     axis = Axis(ENTROPY_LABELS[unit], range=(low - margin, high + margin))  # one for all systems
     panels, descriptions = [], []
-    style = SeriesStyle(theme.PAST, "solid", "square")
-    for system in dict.fromkeys(table["system"]):
+    for system, style in theme.styles(list(dict.fromkeys(table["system"])), styles).items():
         rows = table[table["system"] == system].sort_values("position")
         marks: list[Mark] = [Line(rows, "position", entropy, system, style, hover, False)]
         marked = rows[rows["position"] == at]
@@ -180,7 +180,7 @@ def routing_along(
             marks.append(Points(marked, "position", entropy, system, large, hover, False))
         tokens = token_axis([str(token) for token in rows["token"]], side=side)
         panels.append(Panel(tuple(marks), tokens, axis, 0.9, system))
-        least, most = rows.loc[rows["entropy"].idxmin()], rows.loc[rows["entropy"].idxmax()]
+        least, most = (rows.iloc[int(end)] for end in (rows["entropy"].argmin(), rows["entropy"].argmax()))
         ends = [
             f"{name} at {row['position']} ({token_text(str(row['token']))}), {row['entropy']:.2f} nats"
             for name, row in (("least", least), ("most", most))

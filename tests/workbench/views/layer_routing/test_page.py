@@ -11,6 +11,7 @@ from analyses import routing
 from tests.workbench.views.app_pages import charts, codes, open_page, showing_piece_marks, texts
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
+from workbench.plotting.grammar import Line
 from workbench.store.runs import Run, RunError, open_run
 from workbench.views.layer_routing.figures import rows_of
 
@@ -48,6 +49,14 @@ def test_a_capsule_stands_at_its_own_number_in_one_order_at_every_position(route
     assert order == "sorted" or orders == {tuple(range(8))}
     unless_told = draw("routing-maps", request(routed)).panels[0].x.texts
     assert unless_told == tuple(map(str, range(8)))
+
+
+def test_entropy_along_a_sentence_has_the_look_that_the_run_has_in_the_other_curves(routed):
+    marks = [mark for panel in draw("routing-curves", request(routed)).panels for mark in panel.marks]
+    curves = {mark.series: mark.style for mark in marks if isinstance(mark, Line)}
+    (panel,) = draw("routing-along", request(routed)).panels
+    (line,) = (mark for mark in panel.marks if isinstance(mark, Line))
+    assert line.style == curves[line.series]
 
 
 @pytest.mark.parametrize("asked", ["3", "3  ▁the"])
