@@ -13,8 +13,8 @@ from workbench.views.words import figures
 
 _MOST = 200
 _COLUMNS = {
-    "ngram": st.column_config.TextColumn("n-gram", width="medium"),
-    "reference": st.column_config.NumberColumn("in references", width=90),
+    "ngram": st.column_config.TextColumn("n-gram", width=140),
+    "reference": st.column_config.NumberColumn("reference", width=75),
     "first": st.column_config.NumberColumn(width=90),
     "second": st.column_config.NumberColumn(width=90),
     "examples": st.column_config.ListColumn("sentences"),
@@ -45,7 +45,7 @@ def _show_table(rows: pd.DataFrame, names: dict[str, str], key: str) -> None:
     if rows.empty:
         st.text("None.")
         return
-    systems = {column: st.column_config.NumberColumn(name, width=110) for column, name in names.items()}
+    systems = {column: st.column_config.NumberColumn(name, width=80) for column, name in names.items()}
     st.dataframe(
         rows[list(_COLUMNS)],
         hide_index=True,
