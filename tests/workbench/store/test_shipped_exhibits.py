@@ -1,0 +1,76 @@
+"""The exhibits that the package carries: they open, translate to the stored text, and trace to the stored arrays.
+
+They were made once; so this also holds the formats of configurations, weights, vocabularies, translations and traces.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core_models
+from core_models.resources import data_folder
+from tests.kinds import sampled
+from workbench.evaluation.live_trace import trace_sentence
+from workbench.store import exhibits
+from workbench.store.listing import listing
+from workbench.store.runs import open_run
+from workbench.views.start import cards, findings
+
+FILES = data_folder() / exhibits.NAME
+NAMES = sorted(re.sub(r"\.", "/", path.stem, count=1) for path in FILES.glob("*.safetensors"))
+SYSTEMS = {
+    "transformer", "future-cost-1", "future-cost-2", "em-routing", "dynamic-routing", "gdr-bow-bca", "rnnsearch",
+    "coverage", "pfrnn-loss",
+}  # fmt: skip
+TRANSLATED, TRACED = 12, (0, 7)  # sentences
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch) -> Path:
+    """A runs folder without runs, beside which the package's exhibits are shown."""
+    monkeypatch.delenv(exhibits.VARIABLE)
+    return tmp_path / "runs"
+
+
+def test_they_are_finished_runs_of_less_than_forty_megabytes(empty):
+    assert sorted(run.name for run in listing(empty).known) == NAMES
+    assert {name.rpartition("/")[2] for name in NAMES} == SYSTEMS
+    assert all(run.finished for run in listing(empty).known)
+    assert sum(path.stat().st_size for path in FILES.iterdir()) < 40e6
+
+
+@pytest.mark.parametrize("name", sampled(NAMES, every=3))
+def test_it_translates_to_the_stored_text_with_the_stored_scores(name, empty):
+    run = open_run(name, empty)
+    test = run.tests()[0]
+    translations = run.translations(test)
+    test_set = translations.test_set
+    documents = {} if test_set.documents is None else {"documents": test_set.documents[:TRANSLATED]}
+    found = core_models.load(run.folder).translate(test_set.sources[:TRANSLATED], **documents)
+    assert [translation.text for translation in found] == translations.hypotheses[:TRANSLATED]
+    scores = [translation.score for translation in found]
+    np.testing.assert_allclose(scores, [detail["score"] for detail in translations.details[:TRANSLATED]], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", sampled(NAMES, every=3))
+def test_a_forced_pass_gives_the_stored_traces(name, empty):
+    run = open_run(name, empty)
+    (test,) = (test for test in run.tests() if run.traced(test))
+    store = run.traces(test)
+    for sentence in TRACED:
+        again = trace_sentence(run, test, sentence).trace
+        compared = [name for name in store.names if name in again]
+        assert compared
+        for array in compared:
+            np.testing.assert_allclose(
+                again[array].values, store.array(array, sentence).values, atol=5e-3, err_msg=array
+            )
+
+
+def test_the_first_page_asks_what_they_can_answer(empty):
+    shown = findings.shown(listing(empty).runs)
+    assert {card.page for card in cards.cards(shown, "test")} == {
+        "scores", "beam_trees", "routing", "past_future", "future_cost",
+    }  # fmt: skip
