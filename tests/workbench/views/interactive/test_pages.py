@@ -13,6 +13,7 @@ from analyses import beam
 from tests.workbench.views.app_pages import axis_titles, charts, codes, open_page, runs_of, texts, traces
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
+from workbench.plotting.axes import token_texts
 from workbench.store import external
 from workbench.store.runs import RunError
 from workbench.views.interactive import decoding as live
@@ -110,7 +111,7 @@ def test_the_difference_lists_what_only_one_search_reached(with_demo):
     parted = f"The best paths part at step {expected.divergence_step}."
     assert (parted if expected.divergence_step else "Both searches end in the same translation.") in texts(at)
     for shown, only in zip(at.dataframe[-2:], (expected.only_a, expected.only_b), strict=True):
-        assert shown.value["word"].tolist() == only["word"].tolist()
+        assert shown.value["word"].tolist() == list(token_texts(only["word"]))
         np.testing.assert_allclose(shown.value["score"], only["score"])
     (chart,) = charts(at)
     assert traces(chart, "both")
