@@ -57,8 +57,8 @@ def demo_runs(own) -> Path:
 
 @pytest.fixture
 def copied_runs(demo_runs, tmp_path) -> Path:
-    """A copy of the runs folder, to be spoiled."""
-    return Path(shutil.copytree(demo_runs, tmp_path / "runs"))
+    """A copy of the runs folder, to be spoiled; without the states that training goes on from, most of its bytes."""
+    return Path(shutil.copytree(demo_runs, tmp_path / "runs", ignore=shutil.ignore_patterns("state")))
 
 
 @pytest.fixture
