@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.bad_input.conftest import run_command
+from tests.kinds import sampled
 
 # How often each file is spoiled; more are tried by setting the variable.
 TIMES = int(os.environ.get("WORKBENCH_SPOILED", "5"))
@@ -129,7 +130,7 @@ def _spoiled(path: Path, drawn: random.Random) -> bytes:
     return _array(content, drawn) if path.suffix == ".npy" else _bytes(content, drawn)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sampled(COMMANDS, every=2))
 @pytest.mark.filterwarnings("ignore")
 def test_a_spoiled_file_ends_every_command_well_or_with_a_sentence(whole_run, tmp_path, monkeypatch, capfd, name):
     monkeypatch.chdir(tmp_path)

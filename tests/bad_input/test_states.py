@@ -10,6 +10,8 @@ import pytest
 import torch
 import yaml
 
+from tests.kinds import sampled
+
 RESUME = ("resume", "runs/one", "--device", "cpu")
 STATE = "state/step-000004"
 
@@ -80,7 +82,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("case", OPTIMIZERS)
+@pytest.mark.parametrize("case", sampled(OPTIMIZERS))
 def test_an_optimizer_of_other_parameters_is_refused(to_go_on, refused, case):
     path = to_go_on / "optimizer.pt"
     stored = torch.load(path, weights_only=True)
@@ -141,7 +143,7 @@ PROGRESS = {
 }
 
 
-@pytest.mark.parametrize("case", PROGRESS)
+@pytest.mark.parametrize("case", sampled(PROGRESS))
 def test_a_place_where_no_training_stands_is_refused(to_go_on, refused, case):
     path = to_go_on / "progress.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **PROGRESS[case]}))

@@ -313,7 +313,7 @@ def chosen(operations: tuple[str, ...], kills: str = KILLS) -> list[int]:
     return sorted({count // 2 + 1, *last_ones} & set(range(1, count + 1)))
 
 
-@pytest.mark.parametrize("name", sampled(CASES, every=3))
+@pytest.mark.parametrize("name", sampled(CASES, every=5))
 def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, tmp_path, name):
     case = CASES[name]
     if case.needs:

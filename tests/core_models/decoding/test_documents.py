@@ -57,7 +57,7 @@ def test_sentences_of_a_document_read_those_before(prepared, document, name):
     assert sum(said([together[row]]) != said([alone[row]]) for row in range(len(sources))) > len(first)
 
 
-@pytest.mark.parametrize("name", sampled(READERS, every=2))
+@pytest.mark.parametrize("name", sampled(READERS))
 def test_one_after_the_other_is_as_together(prepared, document, name):
     """Each sentence by itself, with those before it and their translations, has the scores it has in its document."""
     translator, (sources, documents) = translator_of(prepared, name), document
@@ -89,7 +89,7 @@ def test_documents_in_another_order_change_no_sentence(prepared, document, name)
         assert one == wanted[documents[row], sources[row]]
 
 
-@pytest.mark.parametrize("name", sampled(READERS, every=2))
+@pytest.mark.parametrize("name", sampled(READERS))
 def test_batches_handed_over_one_by_one_give_the_same_bits(prepared, document, name):
     translator, (sources, documents) = translator_of(prepared, name), document
     whole = translator.translate(sources, documents, batch_tokens=200)

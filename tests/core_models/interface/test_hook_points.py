@@ -134,7 +134,7 @@ PAIRS = list(itertools.product(["transformer", "rnnsearch"], itertools.product([
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("backbone", "pair"),
-    sampled(PAIRS, every=3),
+    sampled(PAIRS, every=6),
     ids=lambda value: value if isinstance(value, str) else "+".join(value),
 )
 def test_every_pair_works_or_is_refused(toy, backbone, pair):

@@ -71,6 +71,7 @@ def assert_same_run(run: Path, other: Path) -> None:
     assert steps == sorted(set(steps))
 
 
+@pytest.mark.exhaustive
 def test_ten_kills_change_nothing(straight, new_run):
     """Six at random moments, one with accumulation half done, one in a validation, two inside what is being written."""
     run, calls = straight

@@ -106,6 +106,7 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page.close()
 
 
+@pytest.mark.exhaustive
 def test_from_a_sentence_in_a_table_to_a_bundle_of_figures(place, browser, tmp_path):
     """Compare, a row, inside its sentence, the basket: the runs and the sentence stay the same all the way."""
     page = browser.new_page(viewport={"width": 1400, "height": 1400}, accept_downloads=True)
@@ -212,21 +213,13 @@ def _sentence_to_rate(page) -> int:
     return int(numbers[0]) - 1 if len(numbers) == 1 else -1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("path", "heading", "back", "forward", "shown"),
     [
         ("attention?runs=demo/transformer&runs=demo/future-cost-1", "Attention", "Previous", "Next", _chosen_sentence),
-        pytest.param(
-            "documents?runs=demo/transformer",
-            "Documents",
-            "Previous",
-            "Next",
-            _chosen_sentence,
-            marks=pytest.mark.exhaustive,
-        ),
-        pytest.param(
-            "rating?rater=ann", "Human rating", "Back", "Forward", _sentence_to_rate, marks=pytest.mark.exhaustive
-        ),
+        ("documents?runs=demo/transformer", "Documents", "Previous", "Next", _chosen_sentence),
+        ("rating?rater=ann", "Human rating", "Back", "Forward", _sentence_to_rate),
     ],
     ids=["Attention", "Documents", "Human rating"],
 )
@@ -245,6 +238,7 @@ def test_eight_fast_clicks_are_eight_sentences(address, study, browser, path, he
     page.close()
 
 
+@pytest.mark.exhaustive
 def test_clicks_keys_and_typed_numbers_go_to_the_same_sentence(address, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(60_000)
@@ -273,6 +267,7 @@ def test_clicks_keys_and_typed_numbers_go_to_the_same_sentence(address, browser)
     page.close()
 
 
+@pytest.mark.exhaustive
 def test_back_from_a_page_keeps_how_sentences_are_sorted_and_filtered(address, browser):
     """By the browser's button as by the menu, whether the choice came with the URL or by a click."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000})

@@ -36,6 +36,7 @@ def _printed(server: Server) -> str:
     return url.replace("localhost", "127.0.0.1")
 
 
+@pytest.mark.exhaustive
 def test_the_printed_address_opens_it_and_what_pages_do_still_works(page, server):
     refused = page.goto(server.address)
     assert refused.status == 403

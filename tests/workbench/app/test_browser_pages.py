@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.kinds import sampled
 from tests.workbench.app.browsing import ready
 from workbench.store import rating_studies
 
@@ -53,7 +54,7 @@ def test_the_menu_of_somebody_who_rates_names_no_run(address, study, browser):
     page.close()
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", sampled([1280, 400]))
 def test_words_are_marked_by_clicks_and_keys(address, study, browser, width):
     """Each click gives a word the next mark; the marks are stored with the form and shown again."""
     rater = f"bea-{width}"

@@ -29,6 +29,7 @@ def lit(page) -> list[str]:
     return page.locator(".word[aria-pressed=true]").all_inner_texts()
 
 
+@pytest.mark.exhaustive
 def test_a_word_is_selected_in_the_text_and_on_a_map_and_goes_with_the_reader(address, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1200})
     page.set_default_timeout(60_000)

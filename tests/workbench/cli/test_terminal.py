@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from core_models.text.parallel import write_lines
+from tests.kinds import sampled
 from tests.paths import ROOT
 from workbench.cli.terminal import printable, printable_cell
 
@@ -65,7 +66,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("case", COMMANDS)
+@pytest.mark.parametrize("case", sampled(COMMANDS))
 def test_names_do_nothing_to_a_terminal(evil_runs, case):
     said = _at_a_terminal(*COMMANDS[case], cwd=evil_runs)
     assert SHOWN in said, said

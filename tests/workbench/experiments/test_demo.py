@@ -210,6 +210,7 @@ def test_a_second_pass_begins_from_the_same_model_without_mechanisms(description
     assert demo.first_pass(description) == first
 
 
+@pytest.mark.exhaustive
 def test_layers_of_content_join_the_demo_in_a_second_pass(copied_runs, demo_runs):
     """RNNSearch is trained before, although nobody asked for it, and all that it has in common with them is taken."""
     names = ["pfrnn", "gdr-rnn", "prnn-loss", "pfrnn:rnn_cell=lstm"]

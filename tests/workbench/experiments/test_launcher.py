@@ -65,6 +65,7 @@ def _trained_steps(cell: Cell) -> list[int]:
     return [event["step"] for event in open_run(cell.folder).events() if event["event"] == "train"]
 
 
+@pytest.mark.exhaustive
 def test_processes_share_a_grid_and_ctrl_c_leaves_all_of_it_resumable(file, tmp_path):
     root = tmp_path / "runs"
     process = subprocess.Popen(

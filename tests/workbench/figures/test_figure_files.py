@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+from tests.kinds import sampled
 from tests.workbench.figures.test_drawing import CASES, SHORT
 from workbench import cli
 from workbench.figures.drawing import draw
@@ -24,7 +25,7 @@ def check_printed_command(name, request, tmp_path):
     assert [series for series in names if series in shown and series not in drawn] == []
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", sampled(CASES, every=3))
 def test_the_printed_command_writes_what_the_page_shows_without_bitmaps(name, demo_runs, tmp_path):
     chosen, options, _, _ = CASES[name]
     runs = tuple(open_run(f"demo/{short}", demo_runs) for short in SHORT)[chosen]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analyses.word_coverage import MEASURES
+from tests.kinds import sampled
 from workbench import cli
 from workbench.cli.shared import pairs
 from workbench.evaluation.adequacy import TOWARDS
@@ -115,7 +116,7 @@ def test_every_figure_and_option_says_what_it_is_and_defaults_can_be_said(name):
     assert recipe_of(name, Request((), options=usual.model_dump())) == recipe_of(name, Request(()))
 
 
-@pytest.mark.parametrize("name", list(OWN))
+@pytest.mark.parametrize("name", sampled(OWN))
 def test_show_lists_the_options_of_a_figure(name):
     shown = CliRunner().invoke(cli.app, ["figure", "show", name], catch_exceptions=False).stdout.splitlines()
     assert shown[0] == f"{name}: {OWN[name].summary}"

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from analyses.npz_cache import write_arrays
 from core_models.files import atomic_files
+from tests.kinds import sampled
 from tests.workbench.app.app_server import serving
 from tests.workbench.views.app_pages import charts, open_page, texts
 from workbench import cli
@@ -99,7 +100,10 @@ def test_beneath_them_the_interpreter_refuses_every_write_below_the_runs(shown, 
     (shown / "a").touch()
 
 
-@pytest.mark.parametrize("page", ["start", "scores", "adequacy", "sentences", "jobs", "rating", "basket", "beam_trees"])
+@pytest.mark.parametrize(
+    "page",
+    sampled(["start", "scores", "adequacy", "sentences", "jobs", "rating", "basket", "beam_trees"], every=2),
+)
 def test_pages_show_what_is_there_and_leave_it_as_it_is(shown, page):
     before = _state(shown)
     at = open_page(page, runs=["demo/transformer", "demo/future-cost-1"])

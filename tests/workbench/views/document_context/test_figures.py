@@ -5,6 +5,7 @@ import pytest
 
 import core_models
 from analyses import context_routing
+from tests.kinds import sampled
 from tests.workbench.figures.test_figure_files import check_printed_command
 from workbench.evaluation.document_context import before, context_rows, next_with_context, of_another_document
 from workbench.evaluation.live_trace import trace_sentence
@@ -256,15 +257,17 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
 
 @pytest.mark.parametrize(
     ("name", "places", "options"),
-    [
-        ("context-routing", [0], {"show": "p", "correlation": "both"}),
-        ("context-curves", [0], {}),
-        ("context-capsules-read", [0], {}),
-        ("context-attention", [1, 2], {"side": "decoder", "over": "sentences"}),
-        ("context-changes", [0, 1], {}),
-        ("context-corpus", [0], {"sentences": 20}),
-        ("context-distances", [0], {"sentences": 20}),
-    ],
+    sampled(
+        [
+            ("context-routing", [0], {"show": "p", "correlation": "both"}),
+            ("context-curves", [0], {}),
+            ("context-capsules-read", [0], {}),
+            ("context-attention", [1, 2], {"side": "decoder", "over": "sentences"}),
+            ("context-changes", [0, 1], {}),
+            ("context-corpus", [0], {"sentences": 20}),
+            ("context-distances", [0], {"sentences": 20}),
+        ]
+    ),
 )
 def test_the_printed_command_writes_vectors(name, places, options, context_runs, tmp_path):
     runs, row = tuple(context_runs[place] for place in places), number_with_context(context_runs[0])
