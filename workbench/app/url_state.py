@@ -120,14 +120,10 @@ def folder_of(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def with_run(runs: Sequence[str], baseline: str, name: str) -> tuple[list[str], str | None]:
-    """The chosen runs with one more, and the run that was removed for it, if `MOST_RUNS` were chosen already.
-
-    The last run that is not the baseline is removed.
-    """
-    others = [run for run in runs if run != baseline]
-    gives_way = others[-1] if len(runs) >= MOST_RUNS and others else None
-    return [*(run for run in runs if run != gives_way), name], gives_way
+def with_more(runs: Sequence[str], more: Sequence[str]) -> list[str]:
+    """The chosen runs, the baseline first, and more; the last of the chosen ones give way beyond `MOST_RUNS`."""
+    kept = runs[: max(1, MOST_RUNS - len(more))]
+    return [*kept, *more][:MOST_RUNS]
 
 
 def tests(runs: Sequence[str], known: Sequence[Known]) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kinds import sampled
 from tests.workbench.views.app_pages import charts, codes, open_page, runs_of, texts
 from workbench.app import url_state
 from workbench.app.frame import escape_markdown
@@ -78,13 +79,15 @@ def many(with_demo) -> Path:
 
 @pytest.mark.parametrize(
     ("page", "fixture", "system"),
-    [
-        ("past_future", "guided_run", "gdr-bow-bca"),
-        ("routing", "routed_run", "em-routing"),
-        ("content_states", "layered_run", "pfrnn-loss"),
-    ],
+    sampled(
+        [
+            ("past_future", "guided_run", "gdr-bow-bca"),
+            ("routing", "routed_run", "em-routing"),
+            ("content_states", "layered_run", "pfrnn-loss"),
+        ]
+    ),
 )
-def test_a_page_offers_the_run_of_the_folder_that_has_what_the_chosen_ones_lack(page, fixture, system, many, request):
+def test_a_page_shows_the_run_of_the_folder_that_has_what_the_chosen_ones_lack(page, fixture, system, many, request):
     run = request.getfixturevalue(fixture)
     shutil.copytree(run.folder, many / "demo" / system)
     name, test = f"demo/{system}", {"test": "test"}
@@ -92,8 +95,9 @@ def test_a_page_offers_the_run_of_the_folder_that_has_what_the_chosen_ones_lack(
     at = open_page(page, runs=shown_first, **test)
     assert any(name in text for text in texts(at))
     assert not any("train" in code for code in codes(at)), "what is there needs no training"
-    assert not charts(at)
-    at.button(key=f"offer-{name}").click().run()
+    assert charts(at)
+    assert list(shown(at).runs) == shown_first, "the choice stays until the button is clicked"
+    at.button(key="choose-instead").click().run()
     assert not at.exception
     assert charts(at)
     assert shown(at).runs == (*shown_first[:-1], name), "the last one gave way, the baseline stays"
@@ -106,7 +110,7 @@ def test_runs_of_other_texts_are_shown_alone(with_demo, guided_run):
     lines = sources.read_text(encoding="utf-8").splitlines()
     sources.write_text("".join(f"{line}\n" for line in reversed(lines)), encoding="utf-8")
     at = open_page("past_future", runs=["demo/transformer"])
-    at.button(key="offer-other/gdr-bow-bca").click().run()
+    at.button(key="choose-instead").click().run()
     assert shown(at).runs == ("other/gdr-bow-bca",)
 
 

@@ -68,15 +68,17 @@ def test_unfinished_runs_are_chosen_and_compared_with_only_where_nothing_else_is
     assert by_name[chosen.baseline].finished == any(run.finished for run in able)
 
 
-@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=view.MOST_RUNS, unique=True), st.data())
-def test_a_run_that_is_added_takes_the_place_of_one_that_is_not_the_baseline(runs, data):
-    baseline = data.draw(st.sampled_from(runs))
-    wanted, gone = view.with_run(runs, baseline, "new")
-    assert wanted[-1] == "new"
-    assert baseline in wanted
-    assert len(wanted) <= view.MOST_RUNS
-    assert (gone is None) == (len(runs) < view.MOST_RUNS)
-    assert set(runs) - set(wanted) == ({gone} - {None})
+@given(
+    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=view.MOST_RUNS, unique=True),
+    st.lists(st.sampled_from("ABCDEFGH"), min_size=1, max_size=view.MOST_RUNS, unique=True),
+)
+def test_runs_that_are_added_take_the_places_of_the_last_but_never_of_the_baseline(runs, more):
+    together = view.with_more(runs, more)
+    assert together[0] == runs[0]
+    assert len(together) == min(view.MOST_RUNS, len(runs) + len(more))
+    kept = [run for run in together if run in runs]
+    assert kept == runs[: len(kept)]
+    assert together[len(kept) :] == more[: len(together) - len(kept)]
 
 
 def test_unknown_keys_are_passed_over():

@@ -17,14 +17,15 @@ from workbench.store.runs import Run
 FORCED = {"reference": "References", "own": "Model outputs"}
 
 
-def with_models(frame: Frame) -> list[Run]:
-    """The runs with a model; without any the page says so and stops."""
+def with_models(frame: Frame) -> tuple[Frame, list[Run]]:
+    """The frame and its runs with a model; others are shown instead if there are none; without any the page stops."""
+    if all(run.outside for run in frame.tested):
+        empty_states.empty_state_of_runs("", frame.tested, "")
+        frame = page_sections.any_compatible(frame, "has a model", lambda run: not run.outside)
     model_runs = [run for run in frame.tested if not run.outside]
     if not model_runs:
-        empty_states.empty_state_of_runs("", frame.tested, "")
-        page_sections.offer_others(frame, "has a model", lambda run: not run.outside)
         st.stop()
-    return model_runs
+    return frame, model_runs
 
 
 def target() -> dict[str, object]:

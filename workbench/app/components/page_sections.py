@@ -1,19 +1,21 @@
-"""Common parts of pages: the choice of a section, offers of compatible runs, and a note on runs that are not shown."""
+"""Common parts of pages: the choice of a section, runs shown instead of the chosen ones, a note on those left out."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import streamlit as st
 
 from workbench.app import url_state
 from workbench.app.components import empty_states
 from workbench.app.frame import Frame, escape_markdown
+from workbench.app.url_state import ViewState
 from workbench.store.runs import Run, RunError, short_names
 
-_MOST_OFFERED = 6  # number of compatible runs that are offered
+_MOST_SHOWN = 6  # number of compatible runs that are shown instead of the chosen ones
 
 
 def read_old_label(key: str, options: Mapping[str, str]) -> None:
@@ -31,7 +33,7 @@ def choose(column, parts: Mapping[str, str], key: str) -> str:
     )  # fmt: skip
 
 
-def none_able(
+def compatible(
     frame: Frame,
     predicate: str,
     is_compatible: Callable[[Run], bool],
@@ -39,12 +41,15 @@ def none_able(
     changes: str = "",
     settings: str = "",
     reason: str = "",
-) -> None:
-    """Say that no chosen run can be shown and offer compatible runs; without any, show how to train one.
+) -> tuple[Frame, list[Run]]:
+    """The frame and its compatible runs; others instead, said so, if no chosen run is compatible.
 
-    predicate: what no chosen run does, as a verb phrase. system: the system to train. changes: its settings in the
+    Without any, show how to train one and stop the page.
+    predicate: what a compatible run does, as a verb phrase. system: the system to train. changes: its settings in the
     command, from the colon on. settings: further words of that command. reason: a sentence on the reason for them.
     """
+    if runs := list(filter(is_compatible, frame.tested)):
+        return frame, runs
     untranslated = [run for run in frame.chosen if run not in frame.tested and is_compatible(run)]
     if untranslated:
         test = shlex.quote(frame.view.test)
@@ -53,9 +58,9 @@ def none_able(
             untranslated,
             f"workbench translate {{}} --test {test} --save-beams",
         )
-        return
-    if offer_others(frame, predicate, is_compatible):
-        return
+        st.stop()
+    elif others := _others_instead(frame, predicate, is_compatible):
+        return others, list(others.tested)
     root = shlex.quote(str(frame.root))
     train = f"workbench train {system}{changes} --data DATA --out {root}/{system} {settings}".rstrip()
     how = "Add one to the demo, or train one on the data of a run that is there:"
@@ -63,37 +68,53 @@ def none_able(
         " ".join(filter(None, (f"None of the chosen runs {predicate}, nor does any other run here.", reason, how))),
         f"workbench demo {system} --runs {root}\n{train}",
     )
+    st.stop()
+    return frame, []
 
 
-def offer_others(frame: Frame, predicate: str, is_compatible: Callable[[Run], bool]) -> bool:
-    """Offer compatible runs that are not chosen, with a button for each; returns False if there are none."""
+def any_compatible(frame: Frame, predicate: str, is_compatible: Callable[[Run], bool]) -> Frame:
+    """The frame, or one of compatible runs instead, said so, if no chosen run is compatible but others are."""
+    if any(_is_usable(run, is_compatible) for run in frame.chosen):
+        return frame
+    return _others_instead(frame, predicate, is_compatible) or frame
+
+
+def _others_instead(frame: Frame, predicate: str, is_compatible: Callable[[Run], bool]) -> Frame | None:
+    """A frame of compatible runs that are not chosen, below a sentence that names them; None if there are none."""
     runs = _others(frame, is_compatible)
     if not runs:
-        return False
-    names = ", ".join(run.name for run in runs)
-    with st.container(border=True):
-        st.text(f"None of the chosen runs {predicate}. Of the runs that are not chosen {names} {_verb(runs)}:")
-        for run in runs:
-            _offer(frame, run)
-    return True
+        return None
+    names = [run.name for run in runs]
+    joined = _same_texts(frame, runs[0])
+    choice = url_state.with_more(frame.view.runs, names) if joined else names
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.text(f"None of the chosen runs {predicate}. Shown instead: {', '.join(map(_named, runs))}.")
+        label = f"{'Add' if joined else 'Choose'} {'it' if len(runs) == 1 else 'them'}"
+        st.button(label, key="choose-instead", on_click=_choose_runs, args=(choice,))
+    test = frame.view.test if frame.view.test in runs[0].tests() else next(iter(runs[0].tests()), "")
+    shown = [run.name for run in runs if test in run.tests()]
+    count = url_state.sentences(shown, test, frame.known)
+    view = ViewState(tuple(shown), test, min(frame.view.sentence, max(0, count - 1)), shown[0])
+    return replace(frame, view=view)
 
 
-def _verb(runs: Sequence[Run]) -> str:
-    return "does" if len(runs) == 1 else "do"
+def _named(run: Run) -> str:
+    return run.name if run.finished else f"{run.name}, whose training has not ended"
 
 
 def _others(frame: Frame, is_compatible: Callable[[Run], bool]) -> list[Run]:
-    """The compatible runs that are not chosen, finished ones first.
+    """The compatible runs with translations that are not chosen, all of one folder, finished ones first.
 
-    Runs in the folders of the chosen ones come alone, unless these folders have none.
+    A folder of chosen runs is preferred.
     """
     folders = {url_state.folder_of(run.name) for run in frame.chosen}
-    others = [run for run in frame.runs if not run.problem and run not in frame.chosen]
-    same_folder = [run for run in others if url_state.folder_of(run.name) in folders and _is_usable(run, is_compatible)]
-    compatible_runs = same_folder or [
-        run for run in others if url_state.folder_of(run.name) not in folders and _is_usable(run, is_compatible)
+    others = [run for run in frame.runs if not run.problem and run not in frame.chosen and run.tests()]
+    compatible_runs = [run for run in others if _is_usable(run, is_compatible)]
+    compatible_runs.sort(key=lambda run: (url_state.folder_of(run.name) not in folders, not run.finished))
+    same_folder = [
+        run for run in compatible_runs if url_state.folder_of(run.name) == url_state.folder_of(compatible_runs[0].name)
     ]
-    return sorted(compatible_runs, key=lambda run: not run.finished)[:_MOST_OFFERED]
+    return same_folder[:_MOST_SHOWN]
 
 
 def _is_usable(run: Run, is_compatible: Callable[[Run], bool]) -> bool:
@@ -101,17 +122,6 @@ def _is_usable(run: Run, is_compatible: Callable[[Run], bool]) -> bool:
     with suppress(ValueError, OSError):
         return is_compatible(run)
     return False
-
-
-def _offer(frame: Frame, run: Run) -> None:
-    """A button that adds a run to the chosen ones, or shows it alone if they translate other texts."""
-    ended = "" if run.finished else ", whose training has not ended"
-    if _same_texts(frame, run):
-        runs, gives_way = url_state.with_run(frame.view.runs, frame.view.baseline, run.name)
-        label = f"Add {run.name}{ended}" + (f" (in place of {gives_way})" if gives_way else "")
-    else:
-        runs, label = [run.name], f"Show {run.name}{ended} alone"
-    st.button(escape_markdown(label), key=f"offer-{run.name}", on_click=_choose_runs, args=(runs,))
 
 
 def _same_texts(frame: Frame, run: Run) -> bool:

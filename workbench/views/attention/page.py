@@ -19,8 +19,8 @@ heading(
     "What each position attends to while a translation is forced through the runs: the same weights as in the search.",
 )
 frame = empty_states.require_runs()
+frame, compatible_runs = forced_decoding_controls.with_models(frame)
 sentence_texts.show(frame, shadings.attended(frame))
-compatible_runs = forced_decoding_controls.with_models(frame)
 translation = forced_decoding_controls.target()
 attention_options = controls.attention(compatible_runs)
 names = short_names(frame.tested)

@@ -19,8 +19,8 @@ heading(
     "What each source word and each word written before adds to the log-probability of an output word, in nats.",
 )
 frame = empty_states.require_runs()
+frame, compatible_runs = forced_decoding_controls.with_models(frame)
 sentence_texts.show(frame, shadings.attended(frame))
-compatible_runs = forced_decoding_controls.with_models(frame)
 translation = forced_decoding_controls.target()
 with errors_as_messages():
     words = shared_words(

@@ -15,19 +15,19 @@ VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"
 
 heading("Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight.")
 frame = empty_states.require_runs()
-sentence_texts.show(frame)
-
-compatible_runs = [run for run in frame.tested if has_trees(run, frame.view.test)]
-if not compatible_runs:
-    page_sections.offer_others(
-        frame, "recorded a beam tree of this test set", lambda run: has_trees(run, frame.view.test)
-    )
+test = frame.view.test
+if not any(has_trees(run, test) for run in frame.tested):
     empty_states.empty_state_of_runs(
         "No beam tree of this test set was recorded. Record them:",
         frame.tested,
-        f"workbench translate {{}} --test {shlex.quote(frame.view.test)} --save-beams",
+        f"workbench translate {{}} --test {shlex.quote(test)} --save-beams",
     )
+    recorded = "recorded a beam tree of this test set"
+    frame = page_sections.any_compatible(frame, recorded, lambda run: has_trees(run, test))
+compatible_runs = [run for run in frame.tested if has_trees(run, test)]
+if not compatible_runs:
     st.stop()
+sentence_texts.show(frame)
 names = short_names(frame.tested)
 views = [view for view in VIEWS if view == "one" or len(compatible_runs) > 1]
 columns = st.columns([3, 2, 2])

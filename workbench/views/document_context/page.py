@@ -4,7 +4,7 @@ import streamlit as st
 
 from workbench.app.components import empty_states, page_sections
 from workbench.app.frame import heading
-from workbench.evaluation.document_context import context_aware_runs, context_mechanisms
+from workbench.evaluation.document_context import context_mechanisms
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.document_context import sections
 
@@ -32,11 +32,9 @@ part = page_sections.choose(st, PARTS, "context")
 if part == "scope":
     ablation_section.ablations(frame, stacked=True)
     st.stop()
-compatible_runs = context_aware_runs(frame.tested)
-if not compatible_runs:
-    reads = "reads the sentences before, which takes document ids"
-    page_sections.none_able(frame, reads, lambda run: bool(context_mechanisms(run)), "qcn-reg")
-    st.stop()
+frame, compatible_runs = page_sections.compatible(
+    frame, "reads the sentences before, which takes document ids", lambda run: bool(context_mechanisms(run)), "qcn-reg"
+)
 SECTIONS[part](frame, compatible_runs)
 if part != "pronouns":
     page_sections.left_out(frame, compatible_runs, "context")

@@ -168,10 +168,7 @@ def change(frame: Frame, compatible_runs: Sequence[Run]) -> None:
 
 def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """Routing of the context over the test set."""
-    routed = list(filter(_routes_context, compatible_runs))
-    if not routed:
-        page_sections.none_able(frame, "routes its context to capsules", _routes_context, "qcn-reg")
-        return
+    frame, routed = page_sections.compatible(frame, "routes its context to capsules", _routes_context, "qcn-reg")
     options = forced_decoding_controls.sentence_count(st, "context-sentences")
     figure_view.show("context-corpus", frame.request(routed, **options))
     figure_view.show("context-distances", frame.request(routed, **options))

@@ -28,10 +28,7 @@ heading(
     "How well a system foretells, one step ahead, what its next word will cost (Duan 2020). A cost is −log P in nats.",
 )
 frame = empty_states.require_runs()
-compatible_runs = list(filter(estimates, frame.tested))
-if not compatible_runs:
-    page_sections.none_able(frame, "estimates a future cost", estimates, "future-cost-2")
-    st.stop()
+frame, compatible_runs = page_sections.compatible(frame, "estimates a future cost", estimates, "future-cost-2")
 untraced = [run for run in compatible_runs if not is_traced(run, frame.view.test)]
 if untraced:
     empty_states.empty_state_of_runs(

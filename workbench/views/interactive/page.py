@@ -26,12 +26,11 @@ heading(
     "node of a tree.",
 )
 frame = empty_states.require_runs(translated=False)
+frame = page_sections.any_compatible(frame, "is trained", lambda run: bool(sections.trained_runs([run])))
 runs = sections.trained_runs(frame.chosen)
 if not runs:
-    if not page_sections.offer_others(frame, "is trained", lambda run: bool(sections.trained_runs([run]))):
-        empty_states.empty_state_of_runs(
-            "None of the runs here is trained; train one:", frame.chosen, "workbench resume {}"
-        )
+    message = "None of the runs here is trained; train one:"
+    empty_states.empty_state_of_runs(message, frame.chosen, "workbench resume {}")
     st.stop()
 names = short_names(frame.chosen)
 tested = frame.tested

@@ -35,12 +35,9 @@ side = right.segmented_control(
     "Stack", list(SIDES), format_func=SIDES.__getitem__, default="encoder", required=True, key="side",
     bind="query-params",
 )  # fmt: skip
-compatible_runs = [run for run in frame.tested if routed(run, side)]
-if not compatible_runs:
-    page_sections.none_able(
-        frame, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
-        ":preset=small,capsules=8", "--config keep_every=100",
-    )  # fmt: skip
-    st.stop()
+frame, compatible_runs = page_sections.compatible(
+    frame, f"routes the layers of its {side}", lambda run: routed(run, side), "em-routing",
+    ":preset=small,capsules=8", "--config keep_every=100",
+)  # fmt: skip
 SECTIONS[part](frame, compatible_runs, side)
 page_sections.left_out(frame, compatible_runs, "routing of this stack")

@@ -6,7 +6,7 @@ from workbench.app.components import empty_states, page_sections
 from workbench.app.frame import heading
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.past_future import sections
-from workbench.views.past_future.measure import guided, separates
+from workbench.views.past_future.measure import separates
 
 PARTS = {
     "sentence": "One sentence",
@@ -36,10 +36,7 @@ if part == "ablation":
 if part == "truth":
     sections.truth(frame)
     st.stop()
-compatible_runs = guided(frame.tested)
-if not compatible_runs:
-    page_sections.none_able(frame, "separates PAST and FUTURE", separates, "gdr-bow-bca")
-    st.stop()
+frame, compatible_runs = page_sections.compatible(frame, "separates PAST and FUTURE", separates, "gdr-bow-bca")
 SECTIONS[part](frame, compatible_runs)
 if part != "lengths":
     page_sections.left_out(frame, compatible_runs, "PAST and FUTURE")

@@ -147,17 +147,14 @@ def corpus(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     options |= forced_decoding_controls.whose(right, "forced", frame, compatible_runs[0])
     figure_view.show("past-future-course", frame.request(compatible_runs, **options))
     figure_view.show("flip-times", frame.request(compatible_runs, **options))
-    with_bags = [run for run in compatible_runs if has_bags(run)]
-    if with_bags:
-        figure_view.show("overlap", frame.request(with_bags, **options))
-    else:
-        reason = "predicts bags of words, which overlap rates compare"
-        page_sections.none_able(frame, reason, has_bags, "gdr-bow-bca")
+    predicate = "predicts bags of words, which overlap rates compare"
+    frame, with_bags = page_sections.compatible(frame, predicate, has_bags, "gdr-bow-bca")
+    figure_view.show("overlap", frame.request(with_bags, **options))
 
 
 def truth(frame: Frame) -> None:
     """Comparison with the gold links and with model-free rules."""
-    compatible_runs = forced_decoding_controls.with_models(frame)
+    frame, compatible_runs = forced_decoding_controls.with_models(frame)
     if not has_truth(compatible_runs[0], frame.view.test):
         empty_states.empty_state(
             f"The test set {frame.view.test!r} has no gold links; the controlled corpus has. "

@@ -24,15 +24,15 @@ heading(
     "covered (Tu 2016).",
 )
 frame = empty_states.require_runs()
-compatible_runs = layered(frame.tested)
 part = page_sections.choose(st, PARTS, "content")
-if part != "coverage" and not compatible_runs:
-    page_sections.none_able(
+if part == "coverage":
+    compatible_runs = layered(frame.tested)
+else:
+    frame, compatible_runs = page_sections.compatible(
         frame, "has PAST or FUTURE layers", lambda run: bool(sides_of(run)), "pfrnn-loss",
         settings="--init-from RNNSEARCH_RUN",
         reason="They hardly train from scratch, so a run begins from a trained run of rnnsearch (--init-from).",
     )  # fmt: skip
-    st.stop()
 SECTIONS[part](frame, compatible_runs)
 if part != "coverage":
     page_sections.left_out(frame, compatible_runs, "PAST and FUTURE layers")

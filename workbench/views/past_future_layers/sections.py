@@ -35,7 +35,7 @@ def _in_parts(name: str, frame: Frame, compatible_runs: Sequence[Run], options: 
 
 def coverage(frame: Frame, compatible_runs: Sequence[Run]) -> None:
     """Coverage of each source word after each step, for all runs with a model."""
-    with_models = forced_decoding_controls.with_models(frame)
+    frame, with_models = forced_decoding_controls.with_models(frame)
     sentence_texts.show(frame)
     translation = forced_decoding_controls.target()
     pieces = st.toggle("Show subwords", False, key="content-pieces", bind="query-params", help="Not merged into words")

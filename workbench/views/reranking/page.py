@@ -7,6 +7,7 @@ import streamlit as st
 from analyses.reranking import LENGTH, grid_of
 from workbench.app.components import empty_states, figure_view, page_sections
 from workbench.app.frame import errors_as_messages, heading
+from workbench.store.runs import Run
 from workbench.views.reranking import measure
 from workbench.views.reranking.figures import PARTS, WeightsOptions, free_parts, weights_table
 
@@ -37,6 +38,26 @@ def _weights(parts: list[str]) -> dict[str, float]:
     return weights
 
 
+def _is_scored(run: Run, test: str) -> bool:
+    return not run.outside and measure.is_measured(run, test)
+
+
+def _ask_for(runs: list[Run], test: str) -> None:
+    """Say how to score the n-best lists of runs, and to make lists where there are none."""
+    listed = [run for run in runs if not run.outside and measure.has_lists(run, test)]
+    if listed:
+        empty_states.empty_state_of_runs(
+            "The n-best lists are not scored yet:", listed, f"workbench rerank {{}} --test {shlex.quote(test)}"
+        )
+    if unlisted := [run for run in runs if run not in listed]:
+        empty_states.empty_state_of_runs(
+            "No n-best lists are stored. Translate with a beam and as many hypotheses (the translations are made "
+            "again), then score the lists:",
+            unlisted,
+            f"{measure.to_make('{}', test)}\nworkbench rerank {{}} --test {shlex.quote(test)}",
+        )
+
+
 heading(
     "Reranking",
     "Stored n-best lists, reranked by a weighted sum of the scores of every head and of the length; BLEU without "
@@ -44,24 +65,12 @@ heading(
 )
 frame = empty_states.require_runs()
 test = frame.view.test
-waiting = [run for run in frame.tested if run.outside or not measure.is_measured(run, test)]
-if len(waiting) == len(frame.tested):
-    page_sections.offer_others(
-        frame, "has scored n-best lists", lambda run: not run.outside and measure.is_measured(run, test)
-    )
-listed = [run for run in waiting if not run.outside and measure.has_lists(run, test)]
-if listed:
-    empty_states.empty_state_of_runs(
-        "The n-best lists are not scored yet:", listed, f"workbench rerank {{}} --test {shlex.quote(test)}"
-    )
-if unlisted := [run for run in waiting if run not in listed]:
-    empty_states.empty_state_of_runs(
-        "No n-best lists are stored. Translate with a beam and as many hypotheses (the translations are made again), "
-        "then score the lists:",
-        unlisted,
-        f"{measure.to_make('{}', test)}\nworkbench rerank {{}} --test {shlex.quote(test)}",
-    )
+waiting = [run for run in frame.tested if not _is_scored(run, test)]
 compatible_runs = [run for run in frame.tested if run not in waiting]
+if not compatible_runs:
+    _ask_for(waiting, test)
+    frame = page_sections.any_compatible(frame, "has scored n-best lists", lambda run: _is_scored(run, test))
+    compatible_runs = [run for run in frame.tested if _is_scored(run, test)]
 if not compatible_runs:
     st.stop()
 with errors_as_messages():
@@ -95,3 +104,4 @@ with errors_as_messages():
         column_config=COLUMNS,
         alt="BLEU by weights",
     )
+_ask_for([run for run in waiting if run in frame.tested], test)

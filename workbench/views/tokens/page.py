@@ -11,8 +11,8 @@ from workbench.app.frame import heading
 
 heading("Tokens", "Each word of a translation under forced decoding, by the output and by every layer of the decoder.")
 frame = empty_states.require_runs()
+frame, compatible_runs = forced_decoding_controls.with_models(frame)
 sentence_texts.show(frame, shadings.attended(frame))
-compatible_runs = forced_decoding_controls.with_models(frame)
 translation = forced_decoding_controls.target()
 figure_view.show("token-probabilities", frame.request(compatible_runs, **translation))
 figure_view.show("layer-lens", frame.request(compatible_runs, **translation))

@@ -130,10 +130,12 @@ def test_a_sentence_without_context_leads_to_one_with_context_and_a_pronoun_if_k
     assert charts(at)
 
 
-def test_the_page_says_what_it_needs(with_context):
-    at = open_page("context", runs=["demo/transformer"])
+def test_the_page_says_what_it_needs(with_context, context_runs):
+    number = number_with_context(context_runs[0], 1)
+    at = open_page("context", runs=["demo/transformer"], sentence=str(number))
     assert any("None of the chosen runs reads the sentences before" in text for text in texts(at))
-    assert at.button(key="offer-qcn-reg")
+    assert charts(at), "those of a run that is not chosen"
+    assert any("Shown instead: " in text and "qcn-reg" in text for text in texts(at))
     assert not any("train" in code for code in codes(at))
     at = open_page("context", runs=["qcn-reg"], sentence="0")
     assert any("begins its document" in text for text in texts(at))
