@@ -26,7 +26,8 @@ demo: $(VENV)/.app
 	$(BIN)/workbench demo
 exhibits: $(VENV)/.app  # trains them again, for hours
 	$(BIN)/workbench experiment run data/experiments/exhibits.yaml
-	$(BIN)/workbench experiment exhibits --file data/experiments/exhibits.yaml --out data/exhibits
+	$(BIN)/workbench experiment run data/experiments/exhibits-documents.yaml
+	$(BIN)/workbench experiment exhibits --out data/exhibits
 check: lint  # under a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --fast -m "not exhaustive and not timing and not long"
 test: lint  # a sample of the laws with thousands of cases

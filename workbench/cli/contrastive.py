@@ -36,7 +36,7 @@ def contrastive_eval(
     from core_models.settings import nearest
     from workbench.store.runs import open_runs
     from workbench.views.contrastive import measure as contrastive
-    from workbench.views.contrastive.items import controlled_items, read_items
+    from workbench.views.contrastive.items import read_items
 
     if rank() != 0:
         return  # one process does it all
@@ -49,8 +49,7 @@ def contrastive_eval(
         items, origin = read_items(file), file.name
         name = file.name.removesuffix(".gz").rsplit(".", 1)[0]
     else:
-        items, origin = controlled_items(opened[0], str(controlled)), f"the truth of {controlled}"
-        name = f"controlled-{controlled}"
+        items, name, origin = contrastive.controlled(opened[0], str(controlled))
     if contexts is not None:
         if contexts not in contrastive.CONTROLS:
             refuse(f"--contexts {contexts}: {nearest(contexts, list(contrastive.CONTROLS))}")

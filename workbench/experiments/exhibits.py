@@ -88,15 +88,17 @@ def _rounded(run: Run, folder: Path, stage: Path) -> Run:
 
 
 def _translate(run: Run, tests: Sequence[str], inspect: str) -> None:
-    """Translate the test sets, with beam trees of the first sentences and traces of the inspected one."""
+    """Translate the test sets; the inspected one with n-best lists, traces, and beam trees of the first sentences."""
     import core_models
     from workbench.evaluation.translate import test_set, trace_test, translate_test
 
     translator = core_models.load(run.folder)
     for name in tests:
         test, truth = test_set(run, name)
-        translations = translate_test(run, test, truth, trees=name == inspect, translator=translator)
-        if name == inspect:
+        inspected = name == inspect
+        n_best = translator.search.beam if inspected else None
+        translations = translate_test(run, test, truth, trees=inspected, translator=translator, n_best=n_best)
+        if inspected:
             trace_test(run, translations, TRACES, translator=translator)
             lines = _shorten(translations.folder / "trees.jsonl", TREES)
             np.save(translations.folder / "trees.npy", np.cumsum([0, *map(len, lines)]), allow_pickle=False)

@@ -86,6 +86,12 @@ def measure(
     return path
 
 
+def store_sizes(runs: Sequence[Run], test: str, sizes: Sequence[int] = (1, 2, 4, 8, 16)) -> None:
+    """`measure` runs on one of their test sets."""
+    for run in runs:
+        measure(run, run.translations(test).test_set, sizes)
+
+
 def _search_errors(
     translator: Translator,
     test_set: TestSet,

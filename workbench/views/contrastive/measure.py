@@ -23,7 +23,7 @@ from core_models.files.run_files import RESULT, read_json
 from workbench.evaluation.document_context import ContextSentences, context_mechanisms, own_outputs, reads_after
 from workbench.evaluation.forced_decoding import Opened, Target, force
 from workbench.store.runs import Run, RunError
-from workbench.views.contrastive.items import item_of
+from workbench.views.contrastive.items import controlled_items, item_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,6 +93,20 @@ def score_items(
     record = {"name": name, "origin": origin, "weights": weights,
              "read": translator.context.sentences, "after": translator.context.after, "rows": rows}  # fmt: skip
     return write_atomic(path, json.dumps(record, ensure_ascii=False))
+
+
+def controlled(run: Run, test: str) -> tuple[list[Item], str, str]:
+    """The pronouns of a controlled test set as items, with the name and the origin of the contrastive test set."""
+    return controlled_items(run, test), f"controlled-{test}", f"the truth of {test}"
+
+
+def store_controlled(runs: Sequence[Run], test: str) -> None:
+    """Score the pronouns of a controlled test set with runs, if the test set has a truth and any pronouns."""
+    if runs[0].translations(test).truth is None:
+        return
+    items, name, origin = controlled(runs[0], test)
+    for run in runs if items else ():
+        score_items(run, items, name, origin)
 
 
 def _score(model: Opened, items: Sequence[Item]) -> list[Scored]:

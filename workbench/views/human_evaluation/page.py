@@ -15,8 +15,9 @@ heading(
     "(over-translated), rated without knowing the system.",
 )
 frame = current() if sidebar.rates_blind() and current().known else empty_states.require_runs()
+first = "Rate" if rating.studies(frame.root) else "New study"
 part = st.segmented_control(
-    "Part", ["Rate", *sidebar.NAMING_RUNS], default="Rate", required=True, key="rating", bind="query-params",
+    "Part", ["Rate", *sidebar.NAMING_RUNS], default=first, required=True, key="rating", bind="query-params",
     label_visibility="collapsed",
 )  # fmt: skip
 with errors_as_messages():

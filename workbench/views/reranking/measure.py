@@ -7,7 +7,7 @@ Imports no figure code; torch is imported by the measurement.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,13 @@ def measure(run: Run, test: str, device: str = "cpu", step: Step | None = None) 
     counts = extract(hypotheses, repeated, "bleu", **preset("default").options("bleu"))
     values = np.array([[scores_of_hypothesis[name] for name in names] for scores_of_hypothesis in scores])
     return CACHE.write(run, inputs, Lists(tuple(names), values, starts, counts), test)
+
+
+def store_lists(runs: Sequence[Run], test: str) -> None:
+    """`measure` the n-best lists of those runs that have some."""
+    for run in runs:
+        if has_lists(run, test):
+            measure(run, test)
 
 
 def _parts(run: Run, test: str, lists: list[list[dict[str, Any]]], device: str, step: Step | None) -> list[Parts]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from workbench.evaluation.document_context import context_mechanisms
+from workbench.evaluation.document_context import CAPSULES, attending, context_mechanisms
 from workbench.evaluation.sentence_rankings import PRONOUN, most_different
 from workbench.store.runs import Run
 from workbench.views.beam_search.measure import has_trees
@@ -64,12 +64,15 @@ def _past_future(runs: Sequence[Run], test: str) -> Iterator[Card]:
 
 
 def _context(runs: Sequence[Run], test: str) -> Iterator[Card]:
-    readers = [run for run in runs if context_mechanisms(run)]
+    # attention to the words before says most directly which sentence is read; capsules do it by routing
+    attentive = [run for run in runs if attending(run)]
+    figure = "context-attention" if attentive else "context-routing"
+    readers = attentive or [run for run in runs if CAPSULES in context_mechanisms(run)]
     truth = runs[0].translations(test).truth or []
     pronouns = {row for row, record in enumerate(truth) if PRONOUN in record.get("phenomena", ())}
     if readers and pronouns:
         sentence = most_different((runs[0], readers[0]), test, lambda row, _: row in pronouns)
-        yield _card("Which earlier sentence does “it” need?", "context", "context-attention", readers[:1], test,
+        yield _card("Which earlier sentence does “it” need?", "context", figure, readers[:1], test,
                     sentence)  # fmt: skip
 
 
