@@ -28,4 +28,4 @@ def test_every_page_shows_figures_or_tables(page):
 
 def test_start_shows_pictures_and_human_rating_begins_with_a_new_study():
     assert len(open_page("start").get("image")) >= 5
-    assert open_page("rating").button[-1].label == "Create study"
+    assert "Create study" in [button.label for button in open_page("rating").button]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from workbench.figures.options import FigureOptions
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
+from workbench.plotting.texts import by_system
 from workbench.store.runs import short_names
 from workbench.views.beam_size.measure import read_all
 
@@ -41,17 +42,16 @@ def _beam_sizes(request: Request, options: FigureOptions) -> Figure:
     from workbench.views.beam_size.plots import beam_sizes
 
     names = short_names(request.runs)
-    descriptions = []
-    for run, result in read_all(request.runs, request.test).items():
-        descriptions.append(
-            f"{names[run]}: length penalty {result['length_penalty']:g}, {result['decided']} of {result['short']} "
-            f"short sentences decided (at most {result['short_words']} words, {result['most_nodes']} nodes each), in "
-            f"{result['best_is_empty']} of them the empty output is the most probable"
-        )
+    descriptions = {
+        names[run]: f"length penalty {result['length_penalty']:g}, {result['decided']} of {result['short']} short "
+        f"sentences decided (at most {result['short_words']} words, {result['most_nodes']} nodes each), in "
+        f"{result['best_is_empty']} of them the empty output is the most probable"
+        for run, result in read_all(request.runs, request.test).items()
+    }
     caption = (
         "BLEU with 95% intervals, output words by reference words and empty outputs, on the whole test set; search "
         "errors, against exact search without a length penalty (Stahlberg and Byrne 2019), on short sentences. "
-        f"{'; '.join(descriptions)}."
+        f"Searches: {by_system(descriptions)}."
     )
     table = sizes_table(request)
     figure = beam_sizes(table, caption, styles(request))

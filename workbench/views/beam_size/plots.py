@@ -10,6 +10,7 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, SeriesStyle, rule
+from workbench.plotting.texts import by_system
 
 _SIZES = ("system", "size", "bleu", "low", "high", "length_ratio", "empty_percent", "error_percent", "error_low",
           "error_high")  # fmt: skip
@@ -64,14 +65,11 @@ def beam_sizes(table: pd.DataFrame, caption: str = "", styles: dict[str, SeriesS
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:
-    descriptions = []
+    best, last = {}, {}
     for system in systems:
         rows = table[table["system"] == system].sort_values("size")
-        best, last = rows.iloc[int(rows["bleu"].to_numpy().argmax())], rows.iloc[-1]
-        text = (
-            f"{system}: BLEU is highest with a beam of {best['size']} ({best['bleu']:.2f}); with {last['size']} it is "
-            f"{last['bleu']:.2f}, the length ratio {last['length_ratio']:.2f}, {last['empty_percent']:.1f} % are empty"
-        )
-        errors = "" if math.isnan(last["error_percent"]) else f", {last['error_percent']:.1f} % are search errors"
-        descriptions.append(text + errors)
-    return f"{'; '.join(descriptions)}."
+        top, widest = rows.iloc[int(rows["bleu"].to_numpy().argmax())], rows.iloc[-1]
+        best[system] = f"{top['size']} ({top['bleu']:.2f}, with {widest['size']} {widest['bleu']:.2f})"
+        errors = "" if math.isnan(widest["error_percent"]) else f", {widest['error_percent']:.1f} % search errors"
+        last[system] = f"{widest['empty_percent']:.1f} % empty outputs{errors}"
+    return f"BLEU is highest with a beam of: {by_system(best)}. With the widest beam: {by_system(last)}."

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from analyses.wilson import wilson
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis, side_by_side
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, Segments, SeriesStyle, rule
+from workbench.plotting.texts import by_system, enumeration
 
 _COLUMNS = ("system", "tag", "n", "right", "ties", "share", "low", "high", "chance", "margin", "margin_per_token")
 MAJORITY = "majority form"
@@ -71,13 +73,14 @@ def _majority(tags: list[str], shares: Mapping[str, float]) -> Mark:
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:
-    descriptions = []
-    for system in systems:
-        rows = table[table["system"] == system]
-        right, n = int(rows["right"].sum()), int(rows["n"].sum())
-        worst = rows.sort_values("share", kind="stable").iloc[0]
-        low = f", lowest at {worst['tag']} ({100 * worst['share']:.1f} %)" if len(rows) > 1 else ""
-        descriptions.append(
-            f"{system} finds {right} of {n} right translations more probable ({100 * right / n:.1f} %){low}"
-        )
-    return f"{'; '.join(descriptions)}."
+    counts = table.groupby("system", sort=False)[["right", "n"]].sum()
+    chance = float((table["chance"] * table["n"]).sum() / table["n"].sum())
+    above = [name for name in systems if wilson(int(counts.right[name]), int(counts.n[name]))[0] > chance]
+    said = "No system" if not above else "Every system" if len(above) == len(systems) else enumeration(above)
+    verdict = f"{said} {'is' if len(above) < 2 or said == 'Every system' else 'are'} above chance"
+    shares = {name: f"{counts.right[name]} of {counts.n[name]} ({100 * counts.right[name] / counts.n[name]:.1f} %)"
+              for name in systems}  # fmt: skip
+    return (
+        f"{verdict} ({100 * chance:.1f} %, against the lower end of a 95% interval). Right translations found more "
+        f"probable: {by_system(shares)}."
+    )

@@ -11,6 +11,7 @@ from core_models.settings import settings_in
 from workbench.figures.options import FigureOptions
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
+from workbench.plotting.texts import by_system
 from workbench.store.runs import Run, RunError, short_names
 from workbench.views.reranking import measure
 
@@ -156,15 +157,14 @@ def _rescoring(request: Request, options: RescoringOptions) -> Figure:
         if part in system.lists.free
     ]
     table = _table(systems, dev)
-    sizes = "; ".join(
-        f"{system.name}: {len(system.lists)} lists, {len(system.lists.values) / len(system.lists):.1f} hypotheses each"
+    sizes = {
+        system.name: f"{len(system.lists)} lists, {len(system.lists.values) / len(system.lists):.1f} hypotheses each"
         for system in systems
-    )
+    }
     fixed_weights = {
         system.name: weights_text({name: value for name, value in system.chosen.items() if name != part})
         for system in systems
     }
-    fixed = "; ".join(f"{name}: {weights}" for name, weights in fixed_weights.items())
     tuned = "".join(
         f" Tuned on {dev}, by a grid: {system.name}: {weights_text(system.tuned)}."
         for system in systems
@@ -172,8 +172,8 @@ def _rescoring(request: Request, options: RescoringOptions) -> Figure:
     )
     caption = (
         "Stored n-best lists, chosen from anew by a weighted sum of log-probabilities (nats) and length (pieces); "
-        f"nothing is decoded. BLEU with 95% intervals. {sizes}. Left: the weight of {PARTS.get(part, part)} runs, the "
-        f"others stay ({fixed}).{tuned}"
+        f"nothing is decoded. BLEU with 95% intervals. {by_system(sizes)}. Left: the weight of "
+        f"{PARTS.get(part, part)} runs, the others stay ({by_system(fixed_weights)}).{tuned}"
     )
     figure = rescored(pd.concat(curves, ignore_index=True), table, PARTS.get(part, part), styles(request), caption)
     return replace(
