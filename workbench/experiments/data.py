@@ -8,7 +8,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from workbench.experiments.grid import DataFiles, Experiment, Pair
+from core_models.resources import data_folder
+from workbench.experiments.grid import PACKAGED, DataFiles, Experiment, Pair
 from workbench.store.runs import RunError
 
 Say = Callable[[str], None]
@@ -48,7 +49,7 @@ def _prepare_files(folder: Path, data: DataFiles, files: Path) -> None:
 
     def read(pair: Pair | None, name: str) -> Any:
         assert pair is not None  # the grid was checked
-        return read_parallel(files / pair[0], files / pair[1], name=name)
+        return read_parallel(*(_place(file, files) for file in pair), name=name)
 
     texts = (
         read(data.train, "train"),
@@ -57,6 +58,11 @@ def _prepare_files(folder: Path, data: DataFiles, files: Path) -> None:
     )
     source, _, target = data.languages.partition("-")
     prepare(folder, *texts, data.pieces, data.kind, data.joint, source, target)
+
+
+def _place(file: str, files: Path) -> Path:
+    """A file below `files`, or of the package."""
+    return data_folder() / file.removeprefix(PACKAGED) if file.startswith(PACKAGED) else files / file
 
 
 def _prepare_controlled(folder: Path, data: DataFiles, say: Say) -> None:

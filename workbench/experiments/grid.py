@@ -48,8 +48,14 @@ class ControlledText(Section):
         return ["test", "long"] if self.long else ["test"]
 
 
+PACKAGED = "package:"  # before the name of a file of the package's data folder
+
+
 class DataFiles(Section):
-    """Text files of an experiment, relative to the folder of the command line, or a controlled corpus instead."""
+    """Text files of an experiment, or a controlled corpus instead.
+
+    Files are relative to the folder of the command line; `package:` before a name means the package's data folder.
+    """
 
     languages: str = ""
     pieces: int = Field(8000, gt=0)

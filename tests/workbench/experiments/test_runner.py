@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from core_models.resources import data_folder
 from core_models.settings import ConfigError
+from core_models.text.prepared import Prepared
 from workbench.experiments.data import prepare_data
 from workbench.experiments.grid import cells, read_experiment
 from workbench.experiments.results import cell_table
@@ -293,6 +294,18 @@ def test_text_that_another_process_prepares_meanwhile_is_taken_as_it_is(tmp_path
             time.sleep(0.2)  # time to see that there is no text yet; the outcome is the same without
             shutil.copytree(prepared.folder, folder)
         assert found.result() == folder
+
+
+def test_sentences_of_the_package_are_named_without_their_folder(tmp_path, files):
+    names = ["package:sentences/en-de.en", "package:sentences/en-de.de"]
+    experiment = read_experiment(_write(tmp_path, data={**GRID["data"], "tests": {"first": names}}))
+    text = Prepared.open(prepare_data(experiment, tmp_path / "runs", files)).test("first")
+    lines = [
+        (data_folder() / "sentences" / name).read_text(encoding="utf-8").splitlines()
+        for name in ("en-de.en", "en-de.de")
+    ]
+    assert [text.sources, text.targets] == lines
+    assert len(set(text.sources)) == len(text.sources) == 60
 
 
 def test_text_that_was_never_prepared_is_asked_for(tmp_path):

@@ -13,12 +13,13 @@ import core_models
 from core_models.resources import data_folder
 from tests.kinds import sampled
 from workbench.evaluation.live_trace import trace_sentence
-from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store import exhibits
 from workbench.store.listing import listing
 from workbench.store.runs import open_run
+from workbench.views.beam_size.figures import sizes_table
 from workbench.views.contrastive import measure as contrastive
+from workbench.views.reranking.figures import WeightsOptions, weights_table
 from workbench.views.start import cards, findings
 
 FILES = data_folder() / exhibits.NAME
@@ -75,17 +76,16 @@ def test_a_forced_pass_gives_the_stored_traces(name, empty):
 @pytest.mark.parametrize("name", sampled(NAMES))
 def test_measures_of_its_search_are_stored(name, empty):
     request = Request((open_run(name, empty),), "test")
-    sizes = draw("beam-sizes", request).table.set_index("size")["bleu"]
-    assert list(sizes.index) == [1, 2, 4, 8, 16]
-    lists = draw("rescoring", request).table
-    own = lists.loc[lists["weight"] == 0, "score"]
-    assert own.min() >= sizes.min(), "n-best lists are of this search"
+    sizes = sizes_table(request)
+    assert sizes["size"].tolist() == [1, 2, 4, 8, 16]
+    (best, *_) = weights_table(request, WeightsOptions())["score"]
+    assert sizes["bleu"].min() <= round(best, 6) <= sizes["bleu"].max() + 1e-6, "n-best lists are of a beam of 5"
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("exhibits-documents/")])
 def test_readers_of_documents_find_what_a_pronoun_stands_for(name, empty):
     table = contrastive.accuracy_table({name: contrastive.read(open_run(name, empty), "controlled-test")}, None)
-    assert table["low"].item() > 0.9
+    assert table["low"].item() > 0.6, "by chance a third"
 
 
 def test_the_first_page_asks_what_they_can_answer(empty):
