@@ -146,7 +146,7 @@ def baselines(runs: Sequence[str], test: str, known: Sequence[Known]) -> list[st
 def _baseline_rank(name: str) -> int:
     """0 for a run called transformer, 1 for one with the name of another baseline system, 2 for any other."""
     system = name.rpartition("/")[2]
-    return 0 if system == "transformer" else 1 if theme.style_of(system) == theme.BASELINE else 2
+    return 0 if system == "transformer" else 1 if system in theme.BASELINES else 2
 
 
 def baseline_first(runs: Sequence[str], baseline: str) -> tuple[str, ...]:

@@ -43,23 +43,26 @@ SCREEN_PIXELS_PER_INCH = 150.0
 BASELINE = SeriesStyle(BLACK, "dash", "circle")
 MODEL_1 = SeriesStyle(PAST, "solid", "square")
 MODEL_2 = SeriesStyle(FUTURE, "dashdot", "triangle-up", size=4.5)
+RECURRENT = SeriesStyle("#D55E00", "dash", "circle")
 REPORTED = SeriesStyle(NEUTRAL, "none", "circle", hollow=True, size=4.5)
 BOUND = SeriesStyle(NEUTRAL, "none", "diamond", size=5.0)  # the score of a simple rule that is no system
+
+BASELINES = ("baseline", "transformer", "rnnsearch")  # systems without a mechanism, in no order
 
 _FIXED = {
     "baseline": BASELINE,
     "transformer": BASELINE,
-    "rnnsearch": BASELINE,
+    "rnnsearch": RECURRENT,
     "future-cost-1": MODEL_1,
     "future-cost-2": MODEL_2,
 }
-# Further systems of the catalogue in its order, so that those of one paper differ.
+# Further systems of the catalogue, in an order in which those of one paper differ and so do the exhibits.
 SYSTEMS = (
     "linear-combination", "dynamic-combination", "dynamic-routing", "em-routing", "gdr", "gdr-bow", "gdr-bca",
-    "gdr-bow-bca", "gdr-bow-bca-no-redundant", "clf-bow-bca", "attn-bow-bca", "rnnsearch-2dec", "rnnsearch-3dec",
-    "coverage", "frnn-gru", "frnn-gru-o", "frnn-gru-i", "frnn-gru-i-loss", "prnn", "prnn-loss", "pfrnn", "pfrnn-loss",
-    "gdr-rnn", "transformer-reg", "qcn", "qcn-reg", "document-transformer", "han-encoder", "han-decoder", "han",
-    "san-encoder", "san", "concatenation",
+    "clf-bow-bca", "gdr-bow-bca-no-redundant", "gdr-bow-bca", "attn-bow-bca", "rnnsearch-2dec", "rnnsearch-3dec",
+    "coverage", "pfrnn-loss", "frnn-gru-o", "frnn-gru-i", "frnn-gru-i-loss", "prnn", "prnn-loss", "pfrnn",
+    "transformer-reg", "gdr-rnn", "frnn-gru", "qcn", "qcn-reg", "document-transformer", "han-encoder", "han-decoder",
+    "han", "san-encoder", "san", "concatenation",
 )  # fmt: skip
 _CYCLE: tuple[tuple[str, Dash, Marker], ...] = (
     (PAST, "solid", "square"),

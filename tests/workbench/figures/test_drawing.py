@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from analyses import beam, words
 from analyses.future_cost import calibration
 from workbench.evaluation import bucketed_scores, scoring, translate
+from workbench.experiments.exhibits import grid_files
+from workbench.experiments.grid import read_experiment
 from workbench.figures.drawing import draw
 from workbench.figures.registry import load
 from workbench.figures.request import Request, looks, styles
@@ -247,6 +249,12 @@ def test_systems_with_a_colour_of_their_own_are_those_of_the_catalogue():
     assert set(theme.SYSTEMS) <= set(names)
     colours = [theme.style_of(name).colour for name in names if name in theme.SYSTEMS]
     assert all(colour not in near for colour, *near in zip(*(colours[start:] for start in range(4)), strict=False))
+
+
+@pytest.mark.parametrize("file", grid_files(), ids=lambda file: file.stem)
+def test_no_two_exhibits_of_a_grid_have_one_colour(file):
+    systems = read_experiment(file).systems
+    assert len({theme.style_of(name).colour for name in systems}) == len(systems)
 
 
 @pytest.mark.parametrize(
