@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyses.attention import START, word_numbers
+from analyses.attention import END, START, word_numbers
 from workbench.plotting.grammar import Axis, Side, cut
 
 if TYPE_CHECKING:
@@ -74,13 +74,15 @@ def token_axis(
     """An axis of tokens at positions first, first + 1, …: repeated tokens have a position each.
 
     A y axis that reads downwards from its first token is `reversed`. side: of a translation, whose words a reader of
-    the figure can select.
+    the figure can select. They count from 0 after <s> and after context that is joined to the sentence by </s>; those
+    before have negative numbers.
     """
     positions = tuple(float(first + index) for index in range(len(tokens)))
     texts = token_texts(tokens)
     bounds = (first - 0.5, first + len(tokens) - 0.5)
     numbers = word_numbers(tokens) if are_pieces(tokens) else range(len(tokens))
-    words = tuple(number - (tokens[0] == START) for number in numbers)  # <s> is no word
+    before = [number for number, token in zip(numbers, tokens[:-1], strict=False) if token in (START, END)]
+    words = tuple(number - max(before, default=-1) - 1 for number in numbers)
     return Axis(
         label, "tokens", positions, texts, label_every(len(tokens)), bounds, reversed=reversed, side=side,
         words=words if side else (),

@@ -22,6 +22,12 @@ def test_the_token_that_begins_a_target_is_no_word():
     assert token_axis(["<s>", *PIECES[:-1]], side="target").words == (-1, 0, 1, 1, 2)
 
 
+def test_words_of_a_sentence_count_after_the_context_that_is_joined_to_it():
+    own = token_axis(PIECES, side="source").words
+    before = ["▁it", "</s>", "▁he", "▁ran", "</s>"]
+    assert token_axis([*before, *PIECES], side="source").words == (-5, -4, -3, -2, -1, *own)
+
+
 def _figure(copies: int = 1) -> Figure:
     """Maps of three target words by the pieces, and below each bars of the pieces."""
     cells = matrix_table(np.full((3, 5), 0.1), x="source", y="target")
