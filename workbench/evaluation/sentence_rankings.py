@@ -13,10 +13,12 @@ from workbench.store.provenance import digests
 from workbench.store.runs import Run, RunError
 
 MOST_SCORED = 10_000
+FEWEST_WORDS = 6  # of the source of a sentence that pages show first: one of fewer words shows little
 DEFAULTS: ResultCache[int] = ResultCache(
     "scores/default-sentence-{}.json",
     lambda sentence: {"sentence": sentence},
     lambda content: int(content["sentence"]),
+    version=2,
 )
 PRONOUN_RANKING = "With a pronoun"
 PRONOUN = "it"  # the tag of a sentence whose "it" stands for a noun of an earlier one
@@ -46,15 +48,22 @@ def most_different(runs: Sequence[Run], test: str, allowed: Callable[[int, int],
 
 
 def default_sentence(runs: Sequence[Run], test: str) -> int:
-    """The sentence that pages show first: where the runs differ most.
+    """The sentence that pages show first: where the runs differ most, of those with enough words and beam trees.
 
-    It is 0 for one run, without references, and for more than `MOST_SCORED` translations, which take seconds to score.
-    Cached beside the first run.
+    Beam trees do not count if some run has none. It is 0 for one run, without references, and for more than
+    `MOST_SCORED` translations, which take seconds to score. Cached beside the first run.
     """
     if len(runs) < 2 or sum(len(run.translations(test)) for run in runs) > MOST_SCORED:
         return 0
-    inputs = {"test": test, "runs": [[run.name, digests(run, test)] for run in runs]}
-    return DEFAULTS.cached(runs[0], inputs, lambda: most_different(runs, test))
+    recorded = min(run.translations(test).trees for run in runs) or len(runs[0].translations(test))
+    inputs = {"test": test, "runs": [[run.name, digests(run, test)] for run in runs], "recorded": recorded}
+
+    def compute() -> int:
+        sources = runs[0].translations(test).test_set.sources[:recorded]
+        worth_it = {row for row, source in enumerate(sources) if len(source.split()) >= FEWEST_WORDS}
+        return most_different(runs, test, lambda row, _: not worth_it or row in worth_it)
+
+    return DEFAULTS.cached(runs[0], inputs, compute)
 
 
 def _by_difference(runs: Sequence[Run], test: str) -> list[int]:

@@ -6,7 +6,13 @@ from sacrebleu.metrics import CHRF
 
 from tests.workbench.views.app_pages import open_page, runs_of
 from workbench.evaluation import sentence_rankings
-from workbench.evaluation.sentence_rankings import RANKINGS, default_sentence, most_different, next_in_ranking
+from workbench.evaluation.sentence_rankings import (
+    FEWEST_WORDS,
+    RANKINGS,
+    default_sentence,
+    most_different,
+    next_in_ranking,
+)
 from workbench.store.runs import RunError
 
 
@@ -81,7 +87,7 @@ def test_the_sidebar_follows_them_and_says_why_it_cannot(with_demo):
 def test_pages_begin_where_the_runs_differ_most_and_one_run_at_its_first_sentence(graded_runs, monkeypatch):
     names = [run.name for run in graded_runs]
     monkeypatch.setenv("WORKBENCH_RUNS", graded_runs[0].folder.as_posix().removesuffix(names[0]))
-    most = most_different(graded_runs, "test")
+    most = default_sentence(graded_runs, "test")
     assert most > 0
     at = open_page("attention", runs=names, sentence=[])
     assert at.number_input(key="sentence").value == most
@@ -93,4 +99,12 @@ def test_many_translations_are_not_scored_for_the_first_sentence(runs, monkeypat
     monkeypatch.setattr(sentence_rankings, "MOST_SCORED", 3 * len(runs[0].translations("test")) - 1)
     assert default_sentence(runs, "test") == 0
     monkeypatch.setattr(sentence_rankings, "MOST_SCORED", 3 * len(runs[0].translations("test")))
-    assert default_sentence(runs, "test") == most_different(runs, "test")
+    assert default_sentence(runs, "test") == most_different(runs, "test", lambda _, words: words >= FEWEST_WORDS)
+
+
+def test_the_first_sentence_has_a_beam_tree_of_every_run(graded_runs):
+    most = default_sentence(graded_runs, "test")
+    assert most > 1
+    starts = graded_runs[1].translations_folder("test") / "trees.npy"
+    np.save(starts, np.load(starts)[: most + 1])  # of the sentences before it
+    assert default_sentence(graded_runs, "test") == np.ptp(_chrf(graded_runs), axis=0)[:most].argmax()

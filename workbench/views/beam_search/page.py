@@ -4,8 +4,9 @@ import shlex
 
 import streamlit as st
 
-from workbench.app.components import empty_states, figure_view, page_sections, sentence_texts
+from workbench.app.components import empty_states, figure_view, page_sections, sentence_texts, stepper
 from workbench.app.frame import errors_as_messages, heading
+from workbench.evaluation.sentence_rankings import most_different
 from workbench.figures.spec import figure_command, recipe_of
 from workbench.store.runs import short_names
 from workbench.views.beam_search import controls, node_selection
@@ -44,6 +45,20 @@ second = (
     else None
 )
 pair = [next(run for run in compatible_runs if run.name == name) for name in (first, second) if name]
+
+recorded = min(run.translations(frame.view.test).trees for run in pair)
+if frame.view.sentence >= recorded > 0:
+    empty_states.empty_state_of_runs(
+        f"Beam trees were recorded of sentences 0 to {recorded - 1}. Go to one of them, or record all:",
+        pair,
+        f"workbench translate {{}} --test {shlex.quote(frame.view.test)} --save-beams",
+    )
+    nearest = most_different(pair, frame.view.test, lambda row, words: row < recorded)
+    st.button(
+        f"Sentence {nearest}, where their outputs differ most" if len(pair) > 1 else f"Sentence {nearest}",
+        type="primary", on_click=stepper.set_number, args=("sentence", nearest),
+    )  # fmt: skip
+    st.stop()
 
 with errors_as_messages():
     longest = longest_search(frame.request(pair))
