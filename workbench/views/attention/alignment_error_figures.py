@@ -17,7 +17,6 @@ from pydantic import Field, PositiveInt
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
 from workbench.evaluation.document_context import strip_context_pieces
 from workbench.evaluation.forced_decoding import Forced, Target, Targets, force, opened, stamp
-from workbench.evaluation.gold_alignments import has_truth
 from workbench.evaluation.live_trace import layers_and_heads
 from workbench.evaluation.result_cache import of_forced_references
 from workbench.evaluation.scoring import by_seed, check_alike
@@ -26,7 +25,8 @@ from workbench.figures.options import FigureOptions, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import Run, RunError, short_names
-from workbench.views.attention.figures import HEAD, LAYER, gold_links
+from workbench.views.attention.figures import HEAD, LAYER
+from workbench.views.attention.gold_links import TRUTH, gold_links
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from analyses.pharaoh import GoldLinks
     from workbench.plotting.grammar import Figure
 
-TRUTH = "truth"  # value of `links` instead of a file
 MOST_SENTENCES = 1000  # at most so many are forced: all layers and heads of their attention are held in memory
 _COMPARED = ["system", "n", "seeds", "percent", "spread", "low", "high", "delta", "delta_low", "delta_high", "p_value",
              "p_holm", "form"]  # fmt: skip
@@ -78,22 +77,13 @@ class _AlignmentMaps:
 
 def gold(request: Request, links: str) -> tuple[GoldLinks, str]:
     """Gold links of the request's test set, and a description of their source."""
-    from analyses.pharaoh import GoldLinks
-
     if not links:
         raise RunError(
             "the alignment error rate needs gold links: --option links=FILE, or links=truth (controlled corpus)"
         )
-    if links != TRUTH:
-        links_of_file = gold_links(links, request.runs[0], request.test)
-        return links_of_file, f"gold words are {links_of_file.counting}"
-    if not has_truth(request.runs[0], request.test):
-        raise RunError(
-            f"the test set {request.test!r} has no truth, which only the controlled corpus knows; name a file"
-        )
-    records = request.runs[0].translations(request.test).truth or []
-    sets: list[set[Link]] = [{(int(i), int(j)) for i, j in record["alignment"]} for record in records]
-    return GoldLinks(sets, sets, 0, True), "gold links are the truth of the controlled corpus"
+    found = gold_links(links, request.runs[0], request.test)
+    described = "links are the truth of the controlled corpus" if links == TRUTH else f"words are {found.counting}"
+    return found, f"gold {described}"
 
 
 @lru_cache(maxsize=3)

@@ -55,6 +55,6 @@ def links() -> str:
         "Gold alignments (Pharaoh)",
         key="links",
         persist_state="session",
-        placeholder="file of alignments such as 0-0 1-2 2?3, one sentence per line",
+        placeholder="file of alignments such as 0-0 1-2 2?3, one sentence per line; the truth where it is known",
         help="Pharaoh format: source word-target word, ? for a possible link; counted from 0 or from 1",
     ).strip()

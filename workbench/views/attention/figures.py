@@ -7,7 +7,7 @@ the tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
@@ -16,13 +16,13 @@ from workbench.evaluation.live_trace import SentenceTrace, trace_sentence
 from workbench.figures.options import AUTO_LIMIT, MAX_CELLS, FigureOptions, ForcedOptions, Limit, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
-from workbench.store.runs import Run, RunError, short_names
+from workbench.store.runs import RunError, short_names
+from workbench.views.attention.gold_links import TRUTH, gold_links
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from analyses.pharaoh import GoldLinks
     from workbench.plotting.grammar import Figure, Side
 
 # Trace array, labels of keys and queries, and description of each attention.
@@ -62,7 +62,9 @@ class AlignmentOptions(FigureOptions):
     layer: PositiveInt | Literal["mean", "rollout"] = Field("mean", description=LAYER)
     head: PositiveInt | Literal["mean"] = Field("mean", description=HEAD)
     limit: Limit = AUTO_LIMIT
-    links: str = Field("", description="A file of gold links of the reference, in Pharaoh format")
+    links: str = Field(
+        "", description="A file of gold links of the reference, in Pharaoh format, or truth: of the controlled corpus"
+    )
 
     @property
     def along(self) -> ForcedOptions:
@@ -151,7 +153,7 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     import pandas as pd
 
     from analyses import attention
-    from workbench.views.attention.plots import attention_maps
+    from workbench.views.attention.plots import MOST_BESIDE, attention_maps
 
     part, layer, head = options.part, options.layer, options.head
     tables: dict[str, list[pd.DataFrame]] = {}
@@ -179,7 +181,7 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
         pd.concat([table for of_run in tables.values() for table in of_run], ignore_index=True),
         title="Attention",
         labels=PARTS[part][1],
-        columns=across if across > 1 else compared,
+        columns=across if across > 1 else min(compared, MOST_BESIDE),
         caption=f"{_maps_caption(layer, head, part)}, along {options.target_text}. {sums}{rule}",
         limit=options.limit,
         keys_down=part == "cross" and across == 1 and len(request.runs) > 1,
@@ -213,34 +215,19 @@ def map_differences(tables: Mapping[str, list[pd.DataFrame]], baseline: str) -> 
     return pd.concat(differences, ignore_index=True)
 
 
-def gold_links(path: str | Path, run: Run, test: str) -> GoldLinks:
-    """Read gold links of a test set from a file and check them against its whitespace words."""
-    from analyses import pharaoh
-    from core_models.text.parallel import read_lines
-
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise RunError(f"{path}: there is no such file of links")
-    test_set = run.translations(test).test_set
-    if test_set.references is None:
-        raise RunError(f"the test set {test!r} has no references, which gold links would align with its sources")
-    lengths = [(len(a.split()), len(b.split())) for a, b in zip(test_set.sources, test_set.references, strict=True)]
-    return pharaoh.parse(read_lines(path), lengths, path.name)
-
-
 @figure("alignment", scope="sentence", options=AlignmentOptions)
 def _alignment(request: Request, options: AlignmentOptions) -> Figure:
     """Attention joined to words, the source word that each target word attends to most, and gold links."""
     import pandas as pd
 
     from analyses.alignment import alignment_error_rate, from_attention
-    from workbench.views.attention.plots import attention_maps
+    from workbench.views.attention.plots import MOST_BESIDE, attention_maps
 
-    path, forced = options.links, options.along
-    if path and forced.target != "reference":
+    forced = options.along
+    if options.links and forced.target != "reference":
         raise RunError("gold links join the source with the reference; choose the reference as target")
-    gold = gold_links(path, request.runs[0], request.test) if path else None
-    tables, marks, error_rates = [], [], []
+    gold = gold_links(options.links, request.runs[0], request.test) if options.links else None
+    tables, marks, agreements = [], [], []
     for name, trace in _traces(request, forced).items():
         weights, rows, columns = _aligned(_maps(options.layer, options.head, "cross", trace)[0][1], trace)
         if not (rows and columns):
@@ -251,25 +238,29 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
             _check_words(request, trace, columns, rows)
             sure, possible = gold.sure[request.sentence], gold.possible[request.sentence]
             kinds |= {"sure": sure, "possible": possible - sure}
-            error_rates.append(f"{name} {100 * alignment_error_rate([links], [sure], [possible]):.1f} %")
+            rate = 100 * alignment_error_rate([links], [sure], [possible])
+            agreements.append(f"{name} {len(links & possible)} of {len(links)} (error rate {rate:.1f} %)")
         tables.append(_cells(name, weights, rows, columns))
         marks += [(name, j, i, kind) for kind, links_of_kind in kinds.items() for i, j in sorted(links_of_kind)]
-    error = (
-        f" Alignment error rate: {', '.join(error_rates)}; gold words are {gold.counting}." if gold is not None else ""
-    )
-    return attention_maps(
+    source_of_gold = ""
+    if gold is not None:
+        described = "the truth of the controlled corpus" if options.links == TRUTH else f"words {gold.counting}"
+        source_of_gold = f" Gold links are {described}."
+    drawn = attention_maps(
         pd.concat(tables, ignore_index=True),
         pd.DataFrame(marks, columns=["panel", "query", "key", "kind"]),
         "Alignment",
-        columns=len(request.runs),
+        columns=min(len(request.runs), MOST_BESIDE),
         caption=f"{_maps_caption(options.layer, options.head, 'cross')}, along {forced.target_text}; a dot marks the "
         "source word to which a target word attends most. Words: the sum over source pieces, the mean over target "
         "pieces."
-        f"{error}",
+        f"{source_of_gold}",
         name="alignment",
         limit=options.limit,
         keys_down=len(request.runs) > 1,
     )
+    found = f"Words whose most attended source word is a gold link: {', '.join(agreements)}."
+    return replace(drawn, summary=found) if agreements else drawn
 
 
 def _aligned(weights: np.ndarray, trace: SentenceTrace) -> tuple[np.ndarray, list[str], list[str]]:

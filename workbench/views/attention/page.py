@@ -1,4 +1,4 @@
-"""Page Attention: attention of layers and heads along a translation, mean and rollout, and alignment."""
+"""Page Attention: attention of layers and heads along a translation, mean and rollout; alignment with gold links."""
 
 import streamlit as st
 
@@ -10,9 +10,10 @@ from workbench.app.components import (
     shadings,
 )
 from workbench.app.frame import escape_markdown, heading
+from workbench.evaluation.gold_alignments import has_truth
 from workbench.store.runs import short_names
 from workbench.views.attention import controls
-from workbench.views.attention.alignment_error_figures import TRUTH, has_truth
+from workbench.views.attention.gold_links import TRUTH
 
 heading(
     "Attention",
@@ -33,23 +34,21 @@ if "each" in (attention_options["layer"], attention_options["head"]):
 else:
     figure_view.show("attention", frame.request(compatible_runs, **translation, **attention_options))
 
-st.subheader("Alignment")
-links = controls.links()
-alignment_options = {
-    name: value for name, value in attention_options.items() if name in ("layer", "head", "limit") and value != "each"
-}
-if links:
-    figure_view.show("alignment", frame.request(compatible_runs, links=links, **alignment_options))
-else:
-    figure_view.show("alignment", frame.request(compatible_runs, **translation, **alignment_options))
-
-st.subheader("Alignment error over the test set")
-gold = links or (TRUTH if has_truth(compatible_runs[0], frame.view.test) else "")
+st.subheader("Alignment with gold links")
+st.caption("Whether the source word that a word of the reference attends to most is the one it is linked with.")
+gold = controls.links() or (TRUTH if has_truth(compatible_runs[0], frame.view.test) else "")
 if not gold:
     empty_states.empty_state(
         "Name a file of gold alignments above, between the words of the sources and of the references."
     )
-elif st.toggle("Compute AER", key="error", bind="query-params", help="Forces every reference through the runs"):
+    st.stop()
+alignment_options = {
+    name: value for name, value in attention_options.items() if name in ("layer", "head", "limit") and value != "each"
+}
+figure_view.show("alignment", frame.request(compatible_runs, links=gold, **alignment_options))
+
+st.subheader("Alignment error over the test set")
+if st.toggle("Compute AER", key="error", bind="query-params", help="Forces every reference through the runs"):
     error_options = {name: value for name, value in attention_options.items() if name in ("layer", "head")}
     by_threshold, by_length = st.tabs(["By threshold", "By source length"])
     with by_threshold:

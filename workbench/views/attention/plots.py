@@ -20,6 +20,7 @@ _CELLS = ("panel", "query", "key", "query_token", "key_token", "weight")
 _LINKS = ("panel", "query", "key", "kind")
 _ROW_INCHES, _SMALL_ROW_INCHES = 0.15, 0.1
 _LOWEST, _HIGHEST = 0.7, 7.0
+MOST_BESIDE = 4  # maps of runs in a row; of more runs a narrow page has more rows, so that none is out of sight
 _LABELS_ACROSS = 60  # most token labels in a row of small maps
 # Label and style of each kind of link, in a color that is visible on light and on dark cells.
 LINKS: dict[str, tuple[str, SeriesStyle]] = {
@@ -75,7 +76,7 @@ def attention_maps(
         _summary(cells, labels),
         "page" if columns > 1 or len(panels[0].x.texts) > 18 else "column",
         columns=columns,
-        side_by_side=columns > 1 and not small,
+        side_by_side=columns > 1 and not small and len(panels) <= MOST_BESIDE,
         shared_x=small and _same_axes(panels, "x"),
         shared_y=columns > 1 and _same_axes(panels, "y"),
     )
@@ -119,22 +120,20 @@ def _same_axes(panels: list[Panel], axis: str) -> bool:
 
 
 def _summary(cells: pd.DataFrame, labels: tuple[str, str]) -> str:
-    """How sharp the maps are: the mean over a map's rows of their largest weight; of many maps the two extremes."""
+    """How sharp the maps are: the mean over a map's rows of their largest weight; of several maps the two extremes."""
     keys, queries = labels
     rows = {str(panel): rows for panel, rows in cells.groupby("panel", sort=False)}
     sharpness = {panel: table.groupby("query")["weight"].max().mean() for panel, table in rows.items()}
-    if len(rows) > 6:
+    if len(rows) > 1:
         sharpest, most_even = max(sharpness, key=sharpness.__getitem__), min(sharpness, key=sharpness.__getitem__)
         return (
             f"Sharpest is {sharpest}: on average the most attended {keys} token gets {sharpness[sharpest]:.2f} of a "
             f"{queries} token's attention; most even is {most_even}, with {sharpness[most_even]:.2f}."
         )
-    sentences = []
-    for panel, table in rows.items():
-        largest = table.iloc[int(table["weight"].argmax())]
-        query, key = (token_text(str(largest[side])) for side in ("query_token", "key_token"))
-        sentences.append(
-            f"{panel}: on average the most attended {keys} token gets {sharpness[panel]:.2f} of a {queries} token's "
-            f"attention, most of all {key!r} from {query!r} ({largest['weight']:.2f})."
-        )
-    return " ".join(sentences)
+    ((panel, table),) = rows.items()
+    largest = table.iloc[int(table["weight"].argmax())]
+    query, key = (token_text(str(largest[side])) for side in ("query_token", "key_token"))
+    return (
+        f"{panel}: on average the most attended {keys} token gets {sharpness[panel]:.2f} of a {queries} token's "
+        f"attention, most of all {key!r} from {query!r} ({largest['weight']:.2f})."
+    )

@@ -137,9 +137,9 @@ def test_systems_with_the_same_words_share_their_panels():
         drawn = {mark.series: mark.values(column).tolist() for mark in panel.marks if isinstance(mark, Line)}
         assert drawn == {name: rows[column].tolist() for name, rows in table.groupby("system")}
     assert [mark.series for mark in figure.legend()] == ["a", "b"]
-    assert (
-        "a: 1 of 2 tokens are the most probable ones where they stand; it was least sure of '</s>' (P = 0.25, rank 4)"
-        in figure.summary
+    assert figure.summary == (
+        "Tokens that are the most probable ones where they stand: 1 of 2 of a, 1 of 2 of b. "
+        "Least sure is a of '</s>' (P = 0.25, rank 4)."
     )
     assert figure.panels[2].y.texts[:2] == ("1", "10")
 
@@ -166,5 +166,5 @@ def test_the_lens_names_the_best_word_and_shades_the_written_one(tmp_path):
     assert texts[0].endswith("…")
     assert len(texts[0]) == 32
     assert figure.panels[0].x.texts == ("embedding", "layer 1")
-    assert "1 after embedding, 1 after layer 1" in figure.summary
+    assert "at least half after embedding, 1 after layer 1" in figure.summary
     assert save(figure, tmp_path / "lens.pdf").read_bytes().startswith(b"%PDF")
