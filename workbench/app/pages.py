@@ -77,4 +77,6 @@ LAST: dict[str, tuple[Page, ...]] = {  # after the pages of other packages
     ),
 }
 PAGES = {page.name: page for section in (*MENU.values(), *LAST.values()) for page in section}
-FORMER = {"what_if": "translate"}  # paths of pages that were joined with another, which old links lead to
+# Paths beside a page's own: of pages that were joined with another, which old links lead to; and of the first page,
+# whose own path is /.
+FORMER = {"what_if": "translate", "start": "start"}

@@ -37,6 +37,7 @@ _STYLE = """
 [data-testid="stMainBlockContainer"] {padding-left: clamp(1rem, 3vw, 5rem); padding-right: clamp(1rem, 3vw, 5rem)}
 [data-testid="stButtonGroup"] > div:has(> [data-variant]) {flex-wrap: wrap; mask-image: none}
 [data-testid="stButtonGroup"] [data-variant] {max-width: 100%}
+[data-testid="stSidebar"] div:has(> [data-testid="stMultiSelectTagsContainer"]) {max-height: none}
 [data-testid="stCaptionContainer"] {opacity: 0.8; font-size: 14px}
 [data-testid="stCaptionContainer"] p {font-size: 14px}
 """

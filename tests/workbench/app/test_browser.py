@@ -102,6 +102,9 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page.goto(f"{address}/what_if?{urlencode(of_link, doseq=True)}")
     ready(page, "Translate")
     comes_to(page, "Translate", lambda: (urlparse(page.url).path, query(page)), ("/translate", of_link))
+
+    page.goto(f"{address}/start?sentence=1")  # the first page by its name
+    comes_to(page, "Look inside neural machine translation", lambda: urlparse(page.url).path, "/")
     assert elsewhere == [], "the page asks nobody but the app"
     page.close()
 

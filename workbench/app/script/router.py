@@ -25,7 +25,7 @@ def listed(menu: dict[str, tuple[Page, ...]]) -> dict[str, list[st.Page]]:  # ty
             st.Page(
                 page.file,
                 title=menu_titles[page.name],
-                url_path=page.name,
+                url_path="" if page.name == "start" else page.name,
                 icon=f":material/{page.icon}:",
                 default=page.name == "start",
             )

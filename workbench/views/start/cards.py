@@ -31,7 +31,7 @@ PICTURES: ResultCache[bytes] = ResultCache(
     "scores/card-{}.npz",
     lambda png: {"png": np.frombuffer(png, dtype=np.uint8)},
     lambda arrays: np.asarray(arrays["png"]).astype(np.uint8, casting="safe").tobytes(),
-    version=2,
+    version=3,
 )
 
 

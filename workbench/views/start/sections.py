@@ -17,11 +17,14 @@ from workbench.views.start import cards, findings
 
 _COLUMNS = 3
 ARROW = ":material/arrow_forward:"
-# A question may take two lines; pictures are drawn for white paper.
-_CARDS_STYLE = """<style>
+# A question may take two lines, and pictures differ in height: all cards keep the same room for both. Pictures are
+# drawn for white paper: on a dark page lightness is turned around and hues stay.
+_CARDS_STYLE = """
+.st-key-cards button {min-height: 3.5rem}
 .st-key-cards button p {text-align: left}
-.st-key-cards img {background: white; border-radius: 4px}
-</style>"""
+.st-key-cards img {aspect-ratio: 4 / 3; object-fit: contain}
+"""
+_DARK_CARDS_STYLE = ".st-key-cards img {filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen}"
 
 
 def gallery(frame: Frame) -> None:
@@ -35,7 +38,8 @@ def gallery(frame: Frame) -> None:
         for others in _named_after(frame):
             shown += [card for card in cards.cards(others, test) if card.page not in {known.page for known in shown}]
         by_name, pictures = {run.name: run for run in frame.runs}, []
-        st.html(_CARDS_STYLE)
+        dark = st.context.theme.type == "dark"
+        st.html(f"<style>{_CARDS_STYLE}{_DARK_CARDS_STYLE if dark else ''}</style>")
         with st.container(key="cards"):
             for first in range(0, len(shown), _COLUMNS):
                 for column, card in zip(st.columns(_COLUMNS), shown[first : first + _COLUMNS], strict=False):
