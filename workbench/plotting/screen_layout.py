@@ -25,6 +25,7 @@ _TITLE, _PANEL_TITLE, _EDGE, _COLUMN_GAP = 30, 26, 14, 20
 _FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; left of it: the numbers of an axis
 _MIN_PANEL_WIDTH = 140
 PLAIN_POWERS = 5  # up to this power of ten, and down to its inverse, numbers are in full: 0.0001 and not 100µ
+NUMBER_ROOM = 55  # of a number below a panel, so that its neighbor does not touch it
 _TICK = 40  # least length of an axis per tick of Plotly
 _MIN_LABEL_WIDTH = 13.0  # of upright texts beside each other
 LEGEND_LINE = 56  # of a key: twice the longest dash and its gap, so that it looks like the line
