@@ -38,11 +38,11 @@ def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
     assert [mark.series for mark in figure.legend()] == ["reported"]
     hollow = [mark for mark in marks_of(figure, Points) if mark.style.hollow]
     assert [mark.table["score"].tolist() for mark in hollow] == [[45.0]]
-    assert "gdr is highest in BLEU (45.58)" in figure.summary
+    assert "gdr is best in BLEU (45.58)" in figure.summary
     chrf = table.assign(metric="chrF", score=table["score"] + 20)
     ter = table.assign(metric="TER", score=100 - table["score"])
     joined = scores.score_dots(pd.concat([table, chrf, ter], ignore_index=True)).summary
-    assert joined == "gdr is highest in BLEU (45.58) and chrF (65.58); gdr is lowest in TER (54.42)."
+    assert joined == "gdr is best in BLEU (45.58), chrF (65.58) and TER (54.42, lower is better)."
 
 
 def length_table() -> pd.DataFrame:
@@ -70,6 +70,9 @@ def test_length_buckets_with_few_sentences_are_grey():
     assert strip[0].style.colour != strip[1].style.colour
     assert figure.panels[0].x.texts == ("(0,10]", "(10,∞)")
     assert "fewer than 100 sentences are grey" in figure.caption
+    assert (
+        figure.summary == "BLEU is highest for gdr in (0,10] (31.00); it is lowest for transformer in (0,10] (30.00)."
+    )
     drawn = {mark.style.colour: mark for mark in marks_of(figure, Line) if mark.series == "gdr"}
     grey = drawn.pop(strip[1].style.colour)
     assert grey.table[["score", "low", "high"]].to_numpy().tolist() == [[31, 30, 32], [22, 19, 25]]

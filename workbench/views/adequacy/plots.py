@@ -59,8 +59,15 @@ def _panel(table: pd.DataFrame, by: str, title: str, series_styles: Mapping[str,
 
 
 def _summary(table: pd.DataFrame, systems: list[str]) -> str:
+    """Summary: of each choice the systems with the largest and the least share of right ones."""
     descriptions = []
-    for (choice, system), rows in table[table["system"].isin(systems)].groupby(["choice", "system"], sort=False):
-        right, decided = int(rows["right"].sum()), int((rows["right"] + rows["wrong"]).sum())
-        descriptions.append(f"{system} gets {right} of {decided} {choice}s right")
-    return f"{'; '.join(descriptions)}."
+    for choice, rows in table[table["system"].isin(systems)].groupby("choice", sort=False):
+        sums = rows.groupby("system", sort=False)[["right", "wrong"]].sum()
+        sums = sums.assign(decided=sums["right"] + sums["wrong"])
+        sums = sums[sums["decided"] > 0].assign(share=sums["right"] / sums["decided"]).sort_values("share")
+        counts = [f"{name} ({row['right']:.0f} of {row['decided']:.0f})" for name, row in sums.iterrows()]
+        if len(counts) > 1:
+            descriptions.append(f"Most {choice}s are right in {counts[-1]}, fewest in {counts[0]}.")
+        elif counts:
+            descriptions.append(f"Right {choice}s: {counts[0]}.")
+    return " ".join(descriptions)

@@ -105,8 +105,9 @@ def _summary(table: pd.DataFrame, systems: Sequence[str]) -> str:
         rows = table[table["system"] == system]
         largest = rows.iloc[int(rows["nats"].abs().to_numpy().argmax())]
         sides = rows.groupby("side")["nats"].sum()
+        more, less = ("source", "prefix") if sides["source"] >= sides["prefix"] else ("prefix", "source")
         descriptions.append(
-            f"{system}: the source adds {sides['source']:+.2f} nats, the prefix {sides['prefix']:+.2f}; most does "
-            f"{token_text(str(largest['token']))!r} ({largest['nats']:+.2f}, {SIDES[largest['side']]})"
+            f"{system}: the {more} adds more ({sides[more]:+.1f} nats) than the {less} ({sides[less]:+.1f}), most "
+            f"{token_text(str(largest['token']))!r} of the {SIDES[largest['side']]} ({largest['nats']:+.1f})"
         )
     return f"{'; '.join(descriptions)}."

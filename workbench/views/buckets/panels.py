@@ -96,16 +96,35 @@ def framed(
     return Figure(name, title, panels, caption, summary, width=width, shared_x=True)  # type: ignore[arg-type]
 
 
-def extremes(table: pd.DataFrame, column: str, what: str) -> str:
-    """Summary with the lowest and highest value of each system, small buckets included."""
-    descriptions = []
-    for system, rows in by_system(table.dropna(subset=[column])):
-        ordered = rows.sort_values(column)
+def extremes(table: pd.DataFrame, column: str, what: str, minimum_n: int = MINIMUM_N) -> str:
+    """Summary: which system is highest and which lowest in each bucket, or of one system in which bucket it is.
+
+    Small buckets, which are not to be read, do not count.
+    """
+    large = table[table["n"] >= minimum_n].dropna(subset=[column])
+    if large.empty:
+        return f"Every bucket is too small to read {what} from it."
+    if large["system"].nunique() == 1:
+        ordered = large.sort_values(column)
         low, high = ordered.iloc[0], ordered.iloc[-1]
-        descriptions.append(
-            f"{system}: from {low[column]:.2f} (at {low['bucket']}) to {high[column]:.2f} (at {high['bucket']})"
+        return (
+            f"{what} of {low['system']} is lowest in {low['bucket']} ({low[column]:.2f}) and highest in "
+            f"{high['bucket']} ({high[column]:.2f})."
         )
-    return f"{what}. {'; '.join(descriptions)}."
+    in_buckets = [rows.sort_values(column, kind="stable") for _, rows in large.groupby("place", sort=True)]
+    ends = [
+        f"{name} {_in_which([rows.iloc[end] for rows in in_buckets], column)}"
+        for name, end in (("highest", -1), ("lowest", 0))
+    ]
+    return f"{what} is {'; it is '.join(ends)}."
+
+
+def _in_which(found: Sequence[pd.Series], column: str) -> str:
+    """ "for a in (0,10] (83.47) and (10,20] (88.21), for b in …" for one row a bucket."""
+    buckets_of: dict[str, list[str]] = {}
+    for row in found:
+        buckets_of.setdefault(row["system"], []).append(f"{row['bucket']} ({row[column]:.2f})")
+    return ", ".join(f"for {system} in {' and '.join(buckets)}" for system, buckets in buckets_of.items())
 
 
 def _stretches(flags: np.ndarray) -> list[tuple[int, int]]:

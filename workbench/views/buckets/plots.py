@@ -28,7 +28,7 @@ def length_scores(
     marks: list[Mark] = []
     for system, rows in by_system(ordered):
         marks += lines(rows, "score", system, series_styles[system], ("bucket", "n"), "low", "high", minimum_n)
-    caption, summary = f"{metric} by {length} with 95% intervals.", extremes(ordered, "score", metric)
+    caption, summary = f"{metric} by {length} with 95% intervals.", extremes(ordered, "score", metric, minimum_n)
     return framed("length-scores", f"{metric} by {length}", marks, Axis(metric), ordered, buckets, length, caption,
                   summary, minimum_n)  # fmt: skip
 
@@ -55,7 +55,8 @@ def length_differences(
             marks.append(Labels(significant, "place", "delta", system, style, align="above", bold=True, font_points=9))
     caption = f"{metric} minus that of {baseline} by {length}, paired, 95% intervals; ∗: p < {alpha:g} after Holm."
     return framed("length-differences", f"Difference in {metric} by {length}", marks, Axis(f"Δ {metric}"), ordered,
-                  buckets, length, caption, extremes(ordered, "delta", f"Δ {metric}"), minimum_n)  # fmt: skip
+                  buckets, length, caption, extremes(ordered, "delta", f"Δ {metric}", minimum_n),
+                  minimum_n)  # fmt: skip
 
 
 def output_lengths(
@@ -76,4 +77,5 @@ def output_lengths(
         marks += lines(rows, "mean_output_length", system, series_styles[system], hover, minimum_n=minimum_n)
     return framed("output-lengths", f"Output length by {length}", marks, Axis("mean length"), ordered, buckets, length,
                   f"Mean length of output and reference by {length}.",
-                  extremes(ordered, "length_ratio", "output/reference length"), minimum_n)  # fmt: skip
+                  extremes(ordered, "length_ratio", "Output length per reference length", minimum_n),
+                  minimum_n)  # fmt: skip

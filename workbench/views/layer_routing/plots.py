@@ -130,8 +130,9 @@ def routing_curves(
             marks += [rule(ceiling) for ceiling in ceilings]
         panels.append(Panel(tuple(marks), iteration_axis(table["iteration"]), Axis(label), 1.2))
     changes = "; ".join(
-        f"{name}: {rows['entropy'].iloc[0]:.2f} to {rows['entropy'].iloc[-1]:.2f} nats, as if evenly over "
-        f"{rows['effective'].iloc[-1]:.0f} capsules" + _diversity(rows)
+        f"{name}: from the first iteration to the last, entropy goes from {rows['entropy'].iloc[0]:.2f} to "
+        f"{rows['entropy'].iloc[-1]:.2f} nats, as if votes went evenly to {rows['effective'].iloc[-1]:.0f} capsules"
+        + _diversity(rows)
         for name, rows in ((name, table[table["series"] == name].sort_values("iteration")) for name in names)
     )
     return Figure(
@@ -182,10 +183,10 @@ def routing_along(
         panels.append(Panel(tuple(marks), tokens, axis, 0.9, system))
         least, most = (rows.iloc[int(end)] for end in (rows["entropy"].argmin(), rows["entropy"].argmax()))
         ends = [
-            f"{name} at {row['position']} ({token_text(str(row['token']))}), {row['entropy']:.2f} nats"
+            f"{name} even at {token_text(str(row['token']))!r} ({row['entropy']:.2f} nats)"
             for name, row in (("least", least), ("most", most))
         ]
-        descriptions.append(f"{system}: {'; '.join(ends)}")
+        descriptions.append(f"{system}'s votes are {' and '.join(ends)}")
     return Figure(
         "routing-along",
         "Entropy of routing along a sentence",

@@ -57,7 +57,7 @@ MEASURES = {
 def sentence(frame: Frame, compatible_runs: Sequence[Run], side: str) -> None:
     """Assignments of one sentence, with sliders for iteration and position."""
     sentence_texts.show(frame, shadings.attended(frame))
-    columns = st.columns([3, 2, 2, 3], vertical_alignment="bottom")
+    columns = st.columns([3, 3, 2, 3], vertical_alignment="bottom")
     order = columns[0].segmented_control(
         "Capsules", choices(RoutingMapsOptions, "order"), format_func=ORDERS.__getitem__,
         default=default(RoutingMapsOptions, "order"), required=True, key="order", bind="query-params",

@@ -142,8 +142,12 @@ def _mass_summary(system: str, cells: pd.DataFrame) -> str:
     groups = [group for group in dict.fromkeys(cells["group"]) if group != SIGNED]
     means = cells.groupby(["group", "step"])["value"].mean()
     last = int(cells["step"].max())
-    changes = [f"{group} {means[group, 0]:.2f} to {means[group, last]:.2f}" for group in groups]
-    return f"{system}: from the first to the last step the mean mass of a source word goes in {', in '.join(changes)}."
+    changes = [
+        f"{group} {'grows' if means[group, last] > means[group, 0] else 'shrinks'} from {means[group, 0]:.2f} to "
+        f"{means[group, last]:.2f}"
+        for group in groups
+    ]
+    return f"{system}: of a source word's mass, on average, {', '.join(changes)} over the sentence."
 
 
 def past_future_strip(
@@ -228,8 +232,9 @@ def _strip_summary(cells: pd.DataFrame) -> str:
     past = (wide["PAST"] > wide["FUTURE"]).groupby("step").sum()
     tokens = system_cells.drop_duplicates("step").set_index("step")["step_token"]
     words = system_cells["word"].nunique()
-    counts = ", ".join(f"{count} at {token_text(tokens[step])!r}" for step, count in past.items())
-    return f"{system_cells['system'].iloc[0]}: of {words} source words more PAST than FUTURE are {counts}."
+    ends = [f"{past.iloc[end]} at {token_text(tokens[past.index[end]])!r}" for end in (0, -1)]
+    found = f"{ends[0]} and {ends[1]}" if len(past) > 1 else ends[0]
+    return f"{system_cells['system'].iloc[0]} holds of {words} source words more for PAST than for FUTURE: {found}."
 
 
 def past_future_lives(

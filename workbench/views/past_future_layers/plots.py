@@ -120,8 +120,9 @@ def _norm_summary(system: str, rows: pd.DataFrame) -> str:
     changes = []
     for side, side_rows in rows.groupby("side", sort=False):
         ordered = side_rows.sort_values("step")["value"]
-        changes.append(f"{SIDES[str(side)][0]} from {ordered.iloc[0]:.2f} to {ordered.iloc[-1]:.2f}")
-    return f"{system}: the states' length goes in {', in '.join(changes)}."
+        first, last = ordered.iloc[0], ordered.iloc[-1]
+        changes.append(f"{SIDES[str(side)][0]} {'grows' if last > first else 'shrinks'} from {first:.2f} to {last:.2f}")
+    return f"{system}: the state of {', that of '.join(changes)}."
 
 
 def coverage_maps(

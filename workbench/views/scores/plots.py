@@ -35,7 +35,7 @@ def score_dots(
     metrics = list(dict.fromkeys(table["metric"]))
     first = table[table["metric"] == metrics[0]].sort_values("score", ascending=metrics[0] in lower_is_better)
     systems = list(dict.fromkeys([*first["system"], *table["system"], *(() if printed is None else printed["system"])]))
-    baseline = baseline or next((name for name in systems if theme.style_of(name) == theme.BASELINE), None)
+    baseline = baseline or next((name for name in systems if name in theme.BASELINES), None)
     series_styles = theme.styles(systems, styles)
     row_places = {system: float(index) for index, system in enumerate(systems)}
     panels = []
@@ -81,17 +81,21 @@ def _caption(baseline: str | None, printed: bool) -> str:
 
 
 def _summary(table: pd.DataFrame, metrics: list[str], lower_is_better: Collection[str]) -> str:
-    """Summary: the best system of each metric, neighbouring metrics of the same system joined."""
-    claims: list[tuple[str, list[str]]] = []
+    """Summary: the best system of each metric, all metrics of a system joined."""
+    rank = "is best" if table["system"].nunique() > 1 else "stands alone"
+    best_in: dict[str, list[str]] = {}
     for metric in metrics:
         lower = metric in lower_is_better
         best = table[table["metric"] == metric].sort_values("score").iloc[0 if lower else -1]
-        rank = f"is {'lowest' if lower else 'highest'}" if table["system"].nunique() > 1 else "stands alone"
-        claim = f"{best['system']} {rank} in"
-        if not claims or claims[-1][0] != claim:
-            claims.append((claim, []))
-        claims[-1][1].append(f"{metric} ({best['score']:.2f})")
-    return "; ".join(f"{claim} {' and '.join(found)}" for claim, found in claims) + "."
+        digits = 2 if abs(best["score"]) > 1 else 3
+        text = f"{metric} ({best['score']:.{digits}f}{', lower is better' if lower else ''})"
+        best_in.setdefault(str(best["system"]), []).append(text)
+    claims = [f"{system} {rank} in {_listed(found)}" for system, found in best_in.items()]
+    return f"{'; '.join(claims)}."
+
+
+def _listed(texts: list[str]) -> str:
+    return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else texts[0]
 
 
 def score_pairs(table: pd.DataFrame, caption: str = "") -> Figure:

@@ -48,7 +48,7 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
         "Probability, entropy and rank of every word",
         tuple(panels),
         caption,
-        " ".join(_summary(name, rows[name]) for name in systems),
+        _summary(table),
         "page" if len(groups) > 1 or max(map(len, groups)) > 18 else "column",
         shared_x=True,
         shared_y=len(groups) > 1,
@@ -56,12 +56,16 @@ def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | No
     )
 
 
-def _summary(name: str, rows: pd.DataFrame) -> str:
-    least = rows.iloc[int(rows["probability"].argmin())]
-    first, word = int((rows["rank"] == 1).sum()), token_text(str(least["token"]))
+def _summary(table: pd.DataFrame) -> str:
+    """Summary: whose tokens are not the most probable ones where they stand, and the least probable token of all."""
+    others = (table["rank"] > 1).groupby(table["system"], sort=False).agg(["sum", "size"])
+    found = ", ".join(f"{row['size'] - row['sum']} of {row['size']} of {name}" for name, row in others.iterrows())
+    least = table.iloc[int(table["probability"].argmin())]
+    everywhere = "All tokens are the most probable ones where they stand."
     return (
-        f"{name}: {first} of {len(rows)} tokens are the most probable ones where they stand; it was least sure of "
-        f"{word!r} (P = {least['probability']:.2g}, rank {int(least['rank'])})."
+        f"{f'Tokens that are the most probable ones where they stand: {found}.' if others['sum'].any() else everywhere}"
+        f" Least sure is {least['system']} of {token_text(str(least['token']))!r} (P = {least['probability']:.2g}, "
+        f"rank {int(least['rank'])})."
     )
 
 
@@ -106,5 +110,8 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
 
 def _settled_words(system: str, rows: pd.DataFrame) -> str:
     words = rows["step"].nunique()
-    counts = [f"{int((part['rank'] == 1).sum())} after {name}" for name, part in rows.groupby("name", sort=False)]
-    return f"{system}: of {words} tokens that it writes, the most probable one already are {', '.join(counts)}."
+    counts = [(int((part["rank"] == 1).sum()), str(name)) for name, part in rows.groupby("name", sort=False)]
+    half = next((name for count, name in counts if 2 * count >= words), None)
+    last, end = counts[-1]
+    begins = f"at least half after {half}, " if half not in (None, end) else ""
+    return f"{system}: of the {words} tokens it writes, the most probable ones already are {begins}{last} after {end}."

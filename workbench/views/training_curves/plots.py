@@ -57,7 +57,7 @@ def training_curves(
         "Training curves",
         tuple(panels),
         caption=f"Training of {', '.join(runs)} against {_PLACES.get(x, x)}.{note}",
-        summary=_last_values(table, names, runs),
+        summary=_last_values(table, names),
         shared_x=True,
     )
 
@@ -70,12 +70,17 @@ def _curve(rows: pd.DataFrame, run: str, x: str, smoothing: float, style: Series
     return [Line(rows, x, "value", run, raw, legend=False), Line(smooth, x, "smoothed", run, style)]
 
 
-def _last_values(table: pd.DataFrame, names: Sequence[str], runs: Sequence[str]) -> str:
-    """The last value of each curve, by quantity."""
-    last = table.dropna(subset=["value"]).sort_values("step").groupby(["run", "name"])["value"].last()
+def _last_values(table: pd.DataFrame, names: Sequence[str]) -> str:
+    """Of each quantity the runs with the lowest and the highest last value."""
+    last = table.dropna(subset=["value"]).sort_values("step").groupby(["name", "run"])["value"].last()
     curves = []
     for name in names:
-        values = [f"{run} {last[run, name]:.4g}" for run in runs if (run, name) in last.index]
-        if values:
-            curves.append(f"{name.replace('_', ' ')}: {', '.join(values)}")
-    return f"At the end: {'; '.join(curves)}."
+        if name not in last.index:
+            continue
+        values = last[name].sort_values()
+        ends = [f"{values.index[end]} ({values.iloc[end]:.3g})" for end in (0, -1)]
+        quantity = name.replace("_", " ")
+        curves.append(
+            f"{quantity} is lowest in {ends[0]}, highest in {ends[1]}" if len(values) > 1 else f"{quantity}: {ends[0]}"
+        )
+    return f"At the end {'; '.join(curves)}."

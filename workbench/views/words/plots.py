@@ -31,7 +31,7 @@ def word_f_measure(
         "word-f-measure", "F-measure of words by frequency", marks, Axis("F-measure"), placed, names,
         "frequency of the word",
         f"F-measure of target words by how often they stand in {counted}, with 95% intervals; n: reference words.",
-        panels.extremes(placed, "score", "F-measure by frequency"), minimum_n, "words",
+        panels.extremes(placed, "score", "F-measure", minimum_n), minimum_n, "words",
     )  # fmt: skip
 
 
