@@ -99,7 +99,7 @@ def framed(
 def extremes(table: pd.DataFrame, column: str, what: str, minimum_n: int = MINIMUM_N) -> str:
     """Summary: which system is highest and which lowest in each bucket, or of one system in which bucket it is.
 
-    Small buckets, which are not to be read, do not count.
+    Small buckets, which are not to be read, do not count, nor do those where all systems are alike.
     """
     large = table[table["n"] >= minimum_n].dropna(subset=[column])
     if large.empty:
@@ -112,8 +112,11 @@ def extremes(table: pd.DataFrame, column: str, what: str, minimum_n: int = MINIM
             f"{high['bucket']} ({high[column]:.2f})."
         )
     in_buckets = [rows.sort_values(column, kind="stable") for _, rows in large.groupby("place", sort=True)]
+    told_apart = [rows for rows in in_buckets if f"{rows[column].iloc[0]:.2f}" != f"{rows[column].iloc[-1]:.2f}"]
+    if not told_apart:
+        return f"{what} is the same for all systems."
     ends = [
-        f"{name} {_in_which([rows.iloc[end] for rows in in_buckets], column)}"
+        f"{name} {_in_which([rows.iloc[end] for rows in told_apart], column)}"
         for name, end in (("highest", -1), ("lowest", 0))
     ]
     return f"{what} is {'; it is '.join(ends)}."
