@@ -91,3 +91,25 @@ def test_words_are_marked_by_clicks_and_keys(address, study, browser, width):
     ready(page, "Human rating")
     assert [words.nth(place).get_attribute("aria-pressed") for place in range(3)] == shown
     page.close()
+
+
+def test_a_submitted_form_takes_no_clicks(address, study, browser):
+    """A click on a word of the sentence that was just submitted would be lost without a sign."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.goto(f"{address}/rating?rater=cleo")
+    ready(page, "Human rating")
+    for quality in page.get_by_test_id("stButtonGroup").get_by_text("4", exact=True).all():
+        quality.click()
+    words = page.get_by_role("group", name="source").first.get_by_role("button")
+    words.first.evaluate(
+        """word => {
+          const save = [...document.querySelectorAll("button")].find((button) => button.innerText === "Save and next")
+          save.click()
+          window.takesClicks = !word.closest(".marks").inert
+        }"""
+    )
+    assert not page.evaluate("window.takesClicks")
+    page.get_by_text("Sentence 2 of 30").wait_for()
+    words.first.click()
+    assert words.first.get_attribute("aria-pressed") == "true"
+    page.close()

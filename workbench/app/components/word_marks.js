@@ -1,6 +1,7 @@
 // A line of words that are marked by clicks, a legend, and other texts below. Words are buttons: the line is one stop
 // of the tab key, arrows go from word to word, Enter and the space bar click.
-// data: key, label, words, marks [{name, label}], positions {mark: [word]}, others [{label, text}].
+// Once the form is submitted, the words take no clicks until new data comes: such clicks would be lost.
+// data: key, label, words, marks [{name, label}], positions {mark: [word]}, others [{label, text}], submissions.
 
 export default function ({ parentElement, data, setStateValue }) {
   const root = parentElement.querySelector(".marks")
@@ -78,4 +79,13 @@ export default function ({ parentElement, data, setStateValue }) {
   const focused = root.contains(root.getRootNode().activeElement)
   root.replaceChildren(...labelled(data.label, line), element("div", "label"), legend, ...others)
   if (focused) focus(state.current)
+
+  root.inert = false
+  const submitted = (event) => {
+    if (event.composedPath().some(({ dataset }) => dataset?.testid === "stFormSubmitButton")) root.inert = true
+  }
+  // Called again with new data, sometimes without its cleanup function in between: keep only one listener.
+  document.removeEventListener("click", root.submitted)
+  document.addEventListener("click", (root.submitted = submitted))
+  return () => document.removeEventListener("click", submitted)
 }

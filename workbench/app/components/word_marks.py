@@ -33,10 +33,13 @@ class MarkedLine:
     positions: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
-def show(line: MarkedLine, others: Sequence[tuple[str, str]], marks: Mapping[str, str], key: str) -> None:
+def show(
+    line: MarkedLine, others: Sequence[tuple[str, str]], marks: Mapping[str, str], key: str, submissions: int = 0
+) -> None:
     """Show a line whose words can be marked, and other texts with their labels below it.
 
-    marks: what each mark is called on the page, in the order of clicks; two at most differ by their look.
+    marks: what each mark is called on the page, in the order of clicks; two at most differ by their look. submissions:
+    how often the form was submitted; words of a submitted form take no clicks until the number is another one.
     """
     data = {
         "key": key,
@@ -45,6 +48,7 @@ def show(line: MarkedLine, others: Sequence[tuple[str, str]], marks: Mapping[str
         "marks": [{"name": name, "label": label} for name, label in marks.items()],
         "positions": marked(line, marks, key),
         "others": [{"label": label, "text": text or EMPTY} for label, text in others],
+        "submissions": submissions,
     }
     _word_marks(key=key, data=data)
 

@@ -19,6 +19,7 @@ from workbench.store.runs import RunError
 
 _MARKS = {"under": "under-translated", "over": "over-translated"}
 _NOTICE = "rating-notice"
+_SUBMISSIONS = "rating-submissions"
 
 
 def show(study: Study, rater: str) -> None:
@@ -44,7 +45,8 @@ def show(study: Study, rater: str) -> None:
 
 def _translation(study: Study, rater: str, item: Item, letter: str, text: str, mark: Mark | None) -> None:
     with st.container(border=True):
-        word_marks.show(_source(item, mark), [(letter, text)], _MARKS, _key(study, rater, item, letter, "words"))
+        key, submissions = _key(study, rater, item, letter, "words"), st.session_state.get(_SUBMISSIONS, 0)
+        word_marks.show(_source(item, mark), [(letter, text)], _MARKS, key, submissions)
         st.segmented_control(
             f"Quality of {letter}, 5 is best",
             QUALITIES,
@@ -101,6 +103,7 @@ def _key(study: Study, rater: str, item: Item, letter: str, part: str) -> str:
 
 def _save(study: Study, rater: str, position: int) -> None:
     """Save the form if every translation has a quality, and go to the next sentence."""
+    st.session_state[_SUBMISSIONS] = st.session_state.get(_SUBMISSIONS, 0) + 1
     item = study.items[position]
     try:
         marks = _filled_in(study, rater, item)
