@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from workbench.app.pages import PAGES
 from workbench.plotting import theme
+from workbench.store import external
 from workbench.store.listing import Known
 
 MOST_RUNS = 6
@@ -97,9 +98,10 @@ def default_runs(known: Sequence[Known]) -> list[str]:
     """The finished runs in the folder of the first of them, `MOST_RUNS` at most, those with translations first.
 
     Of more runs than that, those come first that a page of a mechanism shows. Unfinished runs count only if no run is
-    finished.
+    finished, and translations that were imported into their own folder only if there is nothing else.
     """
-    finished = [run for run in known if run.finished] or list(known)
+    trained = [run for run in known if folder_of(run.name) != external.FOLDER] or list(known)
+    finished = [run for run in trained if run.finished] or trained
     same_folder = [run for run in finished if folder_of(run.name) == folder_of(finished[0].name)]
     ordered = sorted(same_folder, key=lambda run: (not run.tests, _baseline_rank(run.name)))
     names = [run.name for run in ordered]

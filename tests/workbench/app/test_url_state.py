@@ -141,3 +141,9 @@ def test_of_many_runs_those_with_a_page_of_their_own_are_shown_first():
     known = [Known(f"grid/{name}", {"test": 3}, True, frozenset(own)) for name, own in mechanisms.items()]
     assert view.default_runs(known) == [f"grid/{name}" for name in "abdefg"]
     assert view.default_runs(known[:4]) == [f"grid/{name}" for name in "abcd"]
+
+
+def test_imported_translations_alone_do_not_hide_other_runs():
+    known = [Known("outside/online-a", {"test": 3}), Known("exhibits/transformer", {"test": 3})]
+    assert view.default_runs(known) == ["exhibits/transformer"]
+    assert view.default_runs(known[:1]) == ["outside/online-a"]

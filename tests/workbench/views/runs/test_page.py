@@ -93,6 +93,7 @@ def test_translations_are_imported_from_a_file_for_the_test_set_of_a_run(with_de
     assert "test has 30 lines but mine.txt has 1" in errors[0]
     assert _import(at, "mine", "".join(f"{line}\n" for line in test_set.references).encode()) == []
     assert "outside/mine is there" in at.success[0].value.replace("\\", "")
+    assert at.multiselect(key="runs").value[-1] == "outside/mine"
     table = at.dataframe[0].value.set_index("run")
     assert (table.loc["outside/mine", "state"], table.loc["outside/mine", "bleu"]) == ("outside", pytest.approx(100))
     assert open_run(with_demo / "outside" / "mine").translations("test").test_set == test_set
