@@ -42,7 +42,7 @@ class Vocabulary:
     """A SentencePiece model whose pieces 0 to 3 are PAD, UNK, BOS and EOS."""
 
     def __init__(self, model: bytes) -> None:
-        self._model = model
+        self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         ids = (self._processor.pad_id(), self._processor.unk_id(), self._processor.bos_id(), self._processor.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
@@ -107,18 +107,18 @@ class Vocabulary:
     def save(self, path: str | Path) -> None:
         """Write the model file atomically."""
         with atomic_replace(Path(path)) as unfinished:
-            unfinished.write_bytes(self._model)
+            unfinished.write_bytes(self.model)
 
     def __len__(self) -> int:
         return self._processor.get_piece_size()
 
     def __reduce__(self) -> tuple[type[Vocabulary], tuple[bytes]]:
-        return Vocabulary, (self._model,)
+        return Vocabulary, (self.model,)
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the model, in hexadecimal."""
-        return hashlib.sha256(self._model).hexdigest()
+        return hashlib.sha256(self.model).hexdigest()
 
     @cached_property
     def kind(self) -> str:

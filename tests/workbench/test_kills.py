@@ -239,6 +239,12 @@ CASES = {
         again=listed("exported"),
         needs="ctranslate2",
     ),
+    "export huggingface": Case(
+        ("export", "huggingface", "runs/plain", "--out", "exported"),
+        paths("exported"),
+        again=listed("exported"),
+        needs="transformers",
+    ),
     "experiment run": Case(
         RUN_GRID,
         paths("runs/grid/corpus", "runs/grid/data", "runs/grid/plain/translations/test", "runs/grid/plain/traces/test"),

@@ -1,4 +1,4 @@
-"""workbench export ctranslate2: a run for another engine."""
+"""workbench export ctranslate2 | huggingface: a run for another engine."""
 
 from __future__ import annotations
 
@@ -25,4 +25,14 @@ def export_ctranslate2_command(
     from workbench.store.runs import open_run
 
     folder = export_ctranslate2(open_run(run), out, quantization)
+    say((folder / "README.txt").read_text(encoding="utf-8"), nl=False)
+
+
+@export_app.command("huggingface")
+def export_huggingface_command(run: RunPath, out: Annotated[Path, typer.Option(help="Folder to write")]) -> None:
+    """Write a transformer without mechanisms as a model and tokenizer of Hugging Face, and say how to run it."""
+    from workbench.export.huggingface import export_huggingface
+    from workbench.store.runs import open_run
+
+    folder = export_huggingface(open_run(run), out)
     say((folder / "README.txt").read_text(encoding="utf-8"), nl=False)

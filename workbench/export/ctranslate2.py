@@ -11,9 +11,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.config import ModelConfig, SearchConfig
-from core_models.files.atomic_folders import anything, atomic_replace_folder, mend
+from core_models.config import SearchConfig
+from core_models.files.atomic_folders import anything, atomic_replace_folder
 from core_models.settings import nearest
+from workbench.export.plain_transformer import (
+    CopiedParameters,
+    refuse_other_systems,
+    refuse_taken,
+    stored_positions,
+)
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
 
     from core_models.checkpoint import Trained
 
+ENGINE = "CTranslate2"
 README = """\
 {name} as a CTranslate2 model, {quantization}. To run it: pip install ctranslate2 sentencepiece
 
@@ -65,9 +72,8 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
     quantization: storage type of the weights by CTranslate2's name (float32, int8, float16, ...). Raises RunError if
     the run is another system, the folder exists already, or the package `ctranslate2` is missing.
     """
-    refuse(run.config.model, run.name)
-    if mend(out).exists():
-        raise RunError(f"{out}: is there already; choose another folder, or remove it")
+    refuse_other_systems(run.config.model, run.name, ENGINE)
+    refuse_taken(out)
     check_quantization(quantization)
     from core_models.checkpoint import open_trained
 
@@ -75,22 +81,14 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
     spec = specify(trained)
     spec.validate()
     spec.optimize(quantization)
-    readme = how_to_run(run.name, out, quantization, run.config.search, _positions(run.config.model, run.config.search))
+    search = run.config.search
+    readme = how_to_run(run.name, out, quantization, search, stored_positions(run.config.model, search))
     with atomic_replace_folder(out, "export ctranslate2", anything) as unfinished:
         spec.save(str(unfinished))
         trained.source_vocabulary.save(unfinished / "source.model")
         trained.target_vocabulary.save(unfinished / "target.model")
         (unfinished / "README.txt").write_text(readme, encoding="utf-8")
     return out
-
-
-def refuse(model: ModelConfig, name: str) -> None:
-    """Raise RunError for a model that CTranslate2 cannot compute."""
-    if model.backbone != "transformer":
-        raise RunError(f"{name}: CTranslate2 knows the Transformer, not {model.backbone}; export a transformer run")
-    if model.mechanisms:
-        kinds = ", ".join(kind for entry in model.mechanisms for kind in entry)
-        raise RunError(f"{name}: CTranslate2 has no {kinds}; only a transformer without mechanisms can be exported")
 
 
 def how_to_run(name: str, folder: Path, quantization: str, search: SearchConfig, positions: int) -> str:
@@ -109,11 +107,6 @@ def how_to_run(name: str, folder: Path, quantization: str, search: SearchConfig,
     return text + (GNMT.format(alpha=search.length_penalty) if search.penalty == "gnmt" else "")
 
 
-def _positions(model: ModelConfig, search: SearchConfig) -> int:
-    """The number of positions in the model's table; sinusoids have as many rows as are stored."""
-    return model.max_positions if model.position_embedding == "learned" else max(model.max_positions, search.max_length)
-
-
 def specify(trained: Trained) -> Any:
     """The system as a `ctranslate2.specs.TransformerSpec`; raises RunError for a parameter without a counterpart."""
     from ctranslate2.specs import TransformerSpec
@@ -130,7 +123,7 @@ def specify(trained: Trained) -> Any:
         (spec.register_target_vocabulary, trained.target_vocabulary),
     ):
         register(vocabulary.pieces(range(len(vocabulary))))
-    transfer = _Transfer(_positions(config, trained.config.search))
+    transfer = _Transfer(stored_positions(config, trained.config.search))
     transfer.stack(spec.encoder, spec.encoder.embeddings[0], model.source_table, model.source_positions)
     transfer.stack(spec.decoder, spec.decoder.embeddings, model.target_table, model.target_positions)
     transfer.output(spec.decoder.projection, *model.output_matrix)
@@ -142,7 +135,7 @@ def specify(trained: Trained) -> Any:
     if config.norm == "pre":
         transfer.norm(spec.encoder.layer_norm, model.encoder_norm)
         transfer.norm(spec.decoder.layer_norm, model.decoder_norm)
-    transfer.check(trained.system)
+    transfer.parameters.check(trained.system, ENGINE)
     return spec
 
 
@@ -151,11 +144,8 @@ class _Transfer:
 
     def __init__(self, positions: int) -> None:
         self.positions = positions
-        self.placed: set[int] = set()
-
-    def tensor(self, parameter: Tensor) -> Tensor:
-        self.placed.add(id(parameter))
-        return parameter.detach().float()
+        self.parameters = CopiedParameters()
+        self.tensor = self.parameters.tensor
 
     def linear(self, spec: Any, module: nn.Linear) -> None:
         spec.weight, spec.bias = self.tensor(module.weight), self.tensor(module.bias)
@@ -170,7 +160,7 @@ class _Transfer:
         """
         embeddings.weight = self.tensor(table.weight)
         if positions.learned is not None:
-            self.placed.add(id(positions.learned))
+            self.tensor(positions.learned)
         spec.position_encodings.encodings = positions(0, self.positions).detach().float()
 
     def output(self, spec: Any, weight: Tensor, bias: Tensor | None) -> None:
@@ -193,8 +183,3 @@ class _Transfer:
             spec.linear, (block.cross.query, block.cross.memory, block.cross.output), strict=True
         ):
             self.linear(linear, module)
-
-    def check(self, system: nn.Module) -> None:
-        unplaced = [name for name, parameter in system.named_parameters() if id(parameter) not in self.placed]
-        if unplaced:
-            raise RunError(f"CTranslate2 has no place for {', '.join(unplaced[:3])}; this system cannot be exported")

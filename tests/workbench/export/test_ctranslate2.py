@@ -18,7 +18,8 @@ from core_models.system_builder import build
 from core_models.system_spec import describe
 from core_models.text.vocabulary import BOS, PAD
 from workbench import cli
-from workbench.export.ctranslate2 import export_ctranslate2, refuse, specify
+from workbench.export.ctranslate2 import ENGINE, export_ctranslate2, specify
+from workbench.export.plain_transformer import refuse_other_systems
 from workbench.store.runs import RunError, open_run
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
@@ -145,7 +146,7 @@ def test_a_checkpoint_is_exported_with_its_own_weights(taught_run, prepared, tmp
 )
 def test_other_systems_are_refused_with_the_reason(system, message):
     with pytest.raises(RunError, match=f"my run: {message}"):
-        refuse(describe(system), "my run")
+        refuse_other_systems(describe(system), "my run", ENGINE)
 
 
 def test_a_parameter_without_a_place_is_refused(prepared, tmp_path):
