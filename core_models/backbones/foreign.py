@@ -1,0 +1,356 @@
+"""An encoder-decoder of Hugging Face `transformers` as a backbone: forced passes and steps for search and inspection.
+
+Reads words by our numbers: `renumbered` swaps rows of the model's tables in place, so that no table is copied. Words
+that frame a text (language tags, <s> before a source, a prompt of the decoder) are added here and are positions to
+nobody else: attention to them is summed into the word beside them. Offers no hook points to mechanisms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core_models.config import ModelConfig
+from core_models.interface.mechanism import View
+from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.layers.attention import NOWHERE
+from core_models.settings import ConfigError
+from core_models.text.vocabulary import BOS, EOS, PAD, UNK
+
+# Their positions depend on which number is padding: they are given embeddings, which these families scale in the table.
+POSITIONS_BY_PADDING = ("m2m_100",)
+# Positions computed from a distance, or from a table that grows.
+UNLIMITED = ("t5", "mt5", "m2m_100")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Words around texts, by our numbers. target: the decoder's prompt, whose last word is what BOS stands for."""
+
+    source_before: tuple[int, ...] = ()
+    source_after: tuple[int, ...] = ()  # behind EOS
+    target: tuple[int, ...] = (BOS,)
+
+
+class Table(nn.Module):
+    """A table of embeddings and its scale apart, so that hooks on `table` see rows as they are stored."""
+
+    def __init__(self, table: nn.Embedding, scale: float) -> None:
+        super().__init__()
+        self.table, self.scale = table, scale
+
+    def forward(self, words: Tensor) -> Tensor:
+        return self.table(words) * self.scale
+
+
+def renumbered(model: Any, pad: int, unknown: int, begin: int | None, end: int) -> tuple[list[int], list[int]]:
+    """Swap rows of all tables in place so that these words are PAD, UNK, BOS and EOS.
+
+    begin: a word <s> that the model has, or None: then tables get one row more, which is never put out. Returns for
+    source and target their number of each of our words; for the row more it is their number of words.
+    """
+    if begin is None:
+        _add_row(model)
+    source, _, head = (module.weight for module in _tables(model))
+    tables = {id(module.weight): module.weight for module in _tables(model)}
+    bias = getattr(model, "final_logits_bias", None)
+    if bias is not None:
+        fill = bias.new_full((1, len(head) - bias.shape[1]), NOWHERE)
+        model.final_logits_bias = bias = torch.cat([bias, fill], 1)
+    orders = {}
+    with torch.no_grad():
+        for weight in tables.values():
+            order = list(range(len(weight)))
+            for ours, theirs in _wanted(pad, unknown, begin, end, len(weight)):
+                place = order.index(theirs)
+                order[ours], order[place] = order[place], order[ours]
+                weight[[ours, place]] = weight[[place, ours]]
+                if bias is not None and weight is head:
+                    bias[:, [ours, place]] = bias[:, [place, ours]]
+            orders[id(weight)] = order
+    return orders[id(source)], orders[id(head)]
+
+
+def _wanted(pad: int, unknown: int, begin: int | None, end: int, words: int) -> Iterator[tuple[int, int]]:
+    yield PAD, pad
+    yield UNK, unknown
+    yield BOS, words - 1 if begin is None else begin
+    yield EOS, end
+
+
+def _add_row(model: Any) -> None:
+    """Give every table one row more; tied ones stay tied."""
+    tables = {id(weight): weight for weight in (module.weight for module in _tables(model))}
+    for weight in tables.values():
+        longer = nn.Parameter(torch.cat([weight.detach(), weight.new_zeros(1, weight.shape[1])]))
+        for module in model.modules():
+            if getattr(module, "weight", None) is weight:
+                module.weight = longer
+
+
+def _tables(model: Any) -> tuple[Any, Any, Any]:
+    return model.get_encoder().embed_tokens, model.get_decoder().embed_tokens, model.get_output_embeddings()
+
+
+class ForeignEncoderDecoder(nn.Module):
+    """A model of `transformers` whose tables were `renumbered`, between the same functions as our Transformer."""
+
+    def __init__(self, model: Any, frame: Frame, has_begin: bool) -> None:
+        """has_begin: BOS is a word of the model, and has a share of every distribution."""
+        super().__init__()
+        model.set_attn_implementation("eager")  # the others return no weights
+        self.model, self.frame = model.eval(), frame
+        self.family = model.config.model_type
+        self.encoder, self.decoder = model.get_encoder(), model.get_decoder()
+        self.source_table, self.target_table = _table(self.encoder), _table(self.decoder)
+        config = model.config
+        self.heads = getattr(config, "decoder_attention_heads", None) or config.num_heads
+        self.head_width = getattr(config, "d_kv", None) or config.d_model // self.heads
+        self.register_buffer("head_bias", _head_bias(model, has_begin), persistent=False)
+        self.head_scale = config.d_model**-0.5 if getattr(config, "scale_decoder_outputs", False) else 1.0
+
+    @property
+    def positions(self) -> float:
+        """The number of positions of a sequence."""
+        return math.inf if self.family in UNLIMITED else self.model.config.max_position_embeddings
+
+    @property
+    def target_room(self) -> float:
+        """The maximal number of target positions."""
+        return self.positions - len(self.frame.target) + 1
+
+    @property
+    def output_matrix(self) -> tuple[Tensor, Tensor | None]:
+        return self.model.get_output_embeddings().weight, self.head_bias
+
+    @staticmethod
+    def attention_maps(config: ModelConfig) -> dict[str, tuple[int, int]]:
+        """Layers and heads of each attention in a trace, by name."""
+        decoder = dict.fromkeys(("decoder.self_attention", "decoder.cross_attention"), config.decoder_layers)
+        layers = {"encoder.self_attention": config.encoder_layers, **decoder}
+        return {name: (count, config.heads) for name, count in layers.items()}
+
+    def _read(self, stack: Any, words: Tensor) -> dict[str, Tensor]:
+        """The argument by which a stack is given words."""
+        if self.family in POSITIONS_BY_PADDING:
+            return {"inputs_embeds": stack.embed_tokens(words)}
+        return {"input_ids": words}
+
+    def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
+        """Encode source words [S, I] with mask [S, I] -> memory [S, I', d] of the words in their frame."""
+        framed = self._framed(words, mask)
+        if framed.shape[1] > self.positions:
+            raise ConfigError(
+                f"a source of {framed.shape[1]} pieces does not fit the {self.positions} positions of this model; "
+                "shorten it"
+            )
+        records = active.wants("encoder.self_attention")
+        real = self._framed_mask(mask)
+        output = self.encoder(**self._read(self.encoder, framed), attention_mask=real.long(), output_attentions=records)
+        if records:
+            start = len(self.frame.source_before)
+            shares = torch.stack(output.attentions, 1)[..., start : start + words.shape[1], :]  # [S, layers, H, I, I']
+            axes = ("layer", "head", "source", "source_key")
+            active.record("encoder.self_attention", axes, self._without_frame(shares, mask), "source_key")
+        return output.last_hidden_state
+
+    def _framed(self, words: Tensor, mask: Tensor) -> Tensor:
+        before, after = (
+            torch.tensor(part, dtype=words.dtype, device=words.device).expand(len(words), -1)
+            for part in (self.frame.source_before, self.frame.source_after)
+        )
+        framed = torch.cat([before, words, torch.full_like(after, PAD)], 1)
+        ends = before.shape[1] + mask.sum(1, keepdim=True) + torch.arange(after.shape[1], device=words.device)
+        return framed.scatter(1, ends, after)
+
+    def _framed_mask(self, mask: Tensor) -> Tensor:
+        more = len(self.frame.source_before) + len(self.frame.source_after)
+        places = torch.arange(mask.shape[1] + more, device=mask.device)
+        return places < mask.sum(1, keepdim=True) + more
+
+    def _without_frame(self, shares: Tensor, mask: Tensor) -> Tensor:
+        """Shares [S, layers, H, N, I'] -> [..., I]: the frame's are added to the first word's and to those of EOS."""
+        start, (sentences, words) = len(self.frame.source_before), mask.shape
+        rows = mask.view(sentences, 1, 1, 1, words)
+        kept = shares[..., start : start + words] * rows
+        kept[..., 0] += shares[..., :start].sum(-1)
+        behind = shares[..., start:].sum(-1) - (shares[..., start : start + words] * rows).sum(-1)
+        last = rows & ~torch.nn.functional.pad(rows[..., 1:], (0, 1))
+        return kept + last * behind[..., None]
+
+    def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        """The memory, and which of its positions are real, [S, I']."""
+        return {"memory": memory, "mask": self._framed_mask(mask)}
+
+    def _prompted(self, words: Tensor) -> Tensor:
+        """Input words [S, N] with the prompt's last word in place of BOS."""
+        return torch.where(words == BOS, self.frame.target[-1], words)
+
+    def force(
+        self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, active: ActiveMechanisms
+    ) -> tuple[Tensor, View]:
+        """Force input words [S, T] -> the input of the vocabulary head [S, T, d], and the final view."""
+        prompt = torch.tensor(self.frame.target[:-1], dtype=words.dtype, device=words.device).expand(len(words), -1)
+        start = prompt.shape[1]
+        records = active.wants("decoder.self_attention") or active.wants("decoder.cross_attention")
+        layers: list[Tensor] = []
+        with ExitStack() as hooks:
+            for number, block in enumerate(self._blocks()):
+                hooks.callback(_observed(block, layers, with_input=number == 0).remove)
+            output = self.decoder(
+                **self._read(self.decoder, torch.cat([prompt, self._prompted(words)], 1)),
+                encoder_hidden_states=sentence["memory"],
+                encoder_attention_mask=sentence["mask"].long(),
+                use_cache=False,
+                output_attentions=records,
+            )
+        if records:
+            own = torch.stack(output.attentions, 1)[..., start:, :]  # [S, layers, H, T, start + T]
+            kept = own[..., start:].clone()
+            kept[..., 0] += own[..., :start].sum(-1)
+            across = self._without_frame(torch.stack(output.cross_attentions, 1)[..., start:, :], memory_mask)
+            active.record("decoder.self_attention", ("layer", "head", "target", "target_key"), kept, "target_key")
+            active.record("decoder.cross_attention", ("layer", "head", "target", "source"), across, "source")
+        result = self._head_input(output.last_hidden_state[:, start:])
+        view = View("decoder").show(mask=mask, words=words, memory=sentence["memory"], memory_mask=memory_mask)
+        return result, view.show(state=result, layers=lambda: self._readable([layer[:, start:] for layer in layers]))
+
+    def _blocks(self) -> Sequence[nn.Module]:
+        return self.decoder.block if hasattr(self.decoder, "block") else self.decoder.layers
+
+    def _readable(self, layers: Sequence[Tensor]) -> list[Tensor]:
+        """Layers [S, T, d] as inputs of the vocabulary head: through the final norm if there is one."""
+        norm = getattr(self.decoder, "final_layer_norm", None) or getattr(self.decoder, "layer_norm", None)
+        return [self._head_input(layer if norm is None else norm(layer)) for layer in layers]
+
+    def _head_input(self, state: Tensor) -> Tensor:
+        return state if self.head_scale == 1 else state * self.head_scale
+
+    def start(
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Keys and values of the prompt but its last word, NUMBER.keys and NUMBER.values [S, 1, H, t, e]."""
+        memory = sentence["memory"]
+        empty = memory.new_zeros(len(memory), 1, self.heads, 0, self.head_width)
+        first = {f"{number}.{kind}": empty for number in range(len(self._blocks())) for kind in ("keys", "values")}
+        read, room = dict(sentence), {}
+        for word in self.frame.target[:-1]:
+            words = torch.full((len(memory), 1), word, dtype=torch.long, device=memory.device)
+            _, first = self._stepped(words, read, first)
+            room = {name: value for name, value in read.items() if name not in sentence}
+        return room, first
+
+    def step(
+        self,
+        words: Tensor,
+        position: int,
+        sentence: dict[str, Tensor],
+        hypothesis: Mapping[str, Tensor],
+        memory_mask: Tensor,
+        active: ActiveMechanisms,
+    ) -> tuple[Tensor, dict[str, Tensor], View]:
+        """Step one position of every hypothesis: words [S, K] -> [S, K, d] and its keys and values.
+
+        Keys and values of the memory are added to `sentence` when they are first computed, NUMBER.cross_keys
+        [S, K, H, I', e].
+        """
+        output, stepped = self._stepped(self._prompted(words), sentence, hypothesis)
+        return output, stepped, View("decoder").show(mask=None, words=words, memory=sentence["memory"], state=output)
+
+    def _stepped(
+        self, words: Tensor, sentence: dict[str, Tensor], hypothesis: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        from transformers import DynamicCache, EncoderDecoderCache
+
+        memory, (sentences, beams) = sentence["memory"], words.shape
+        layers = range(len(self._blocks()))
+        known = "0.cross_keys" in sentence
+        across = DynamicCache()
+        if known:
+            for name in (f"{number}.cross_{kind}" for number in layers for kind in ("keys", "values")):
+                if sentence[name].shape[1] != beams:  # beams of a sentence share them until there are several
+                    sentence[name] = sentence[name][:, :1].expand(-1, beams, -1, -1, -1).contiguous()
+            across = _cache([_flat(sentence, f"{number}.cross_") for number in layers])
+            memory = memory.new_zeros(1).expand(sentences * beams, memory.shape[1], 1)  # only its length is read
+        else:
+            memory = memory.repeat_interleave(beams, 0)
+        cache = EncoderDecoderCache(_cache([_flat(hypothesis, f"{number}.") for number in layers]), across)
+        output = self.decoder(
+            **self._read(self.decoder, words.reshape(-1, 1)),
+            encoder_hidden_states=memory,
+            encoder_attention_mask=sentence["mask"].long().repeat_interleave(beams, 0),
+            past_key_values=cache,
+            use_cache=True,
+        )
+        if not known:
+            sentence.update(_tensors(cache.cross_attention_cache, "cross_", sentences))
+        state = self._head_input(output.last_hidden_state)
+        return state.view(sentences, beams, -1), _tensors(cache.self_attention_cache, "", sentences)
+
+
+def _table(stack: Any) -> nn.Embedding:
+    """The table of a stack as it is stored; a scale within it is put beside it."""
+    table = stack.embed_tokens
+    if isinstance(table, Table):  # of both stacks
+        return table.table
+    scale = float(getattr(table, "embed_scale", 1.0))
+    if scale == 1:
+        return table
+    plain = nn.Embedding(*table.weight.shape, device="meta")
+    plain.weight = table.weight
+    stack.embed_tokens = Table(plain, scale)
+    return plain
+
+
+def _head_bias(model: Any, has_begin: bool) -> Tensor | None:
+    """The bias of the vocabulary head [V], or None if it adds nothing."""
+    weight = model.get_output_embeddings().weight
+    bias = getattr(model, "final_logits_bias", None)
+    bias = weight.new_zeros(len(weight)) if bias is None else bias[0].to(weight.dtype)
+    if not has_begin:
+        bias = bias.index_fill(0, torch.tensor(BOS, device=bias.device), NOWHERE)
+    return bias if bool(bias.any()) else None
+
+
+def _observed(block: nn.Module, layers: list[Tensor], with_input: bool) -> Any:
+    """A hook that appends a block's output [S, N, d] to `layers`, for the first block after its input."""
+
+    def keep(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if with_input:
+            layers.append(inputs[0])
+        layers.append(output[0] if isinstance(output, tuple) else output)
+
+    return block.register_forward_hook(keep)
+
+
+def _flat(tensors: Mapping[str, Tensor], prefix: str) -> tuple[Tensor, Tensor]:
+    """Keys and values [S, K, H, t, e] of a layer as [S K, H, t, e]."""
+    return tensors[f"{prefix}keys"].flatten(0, 1), tensors[f"{prefix}values"].flatten(0, 1)
+
+
+def _cache(layers: Sequence[tuple[Tensor, Tensor]]) -> Any:
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer
+
+    cache = DynamicCache()
+    for keys, values in layers:
+        layer = DynamicLayer()
+        layer.lazy_initialization(keys, values)
+        layer.keys, layer.values = keys, values
+        cache.layers.append(layer)
+    return cache
+
+
+def _tensors(cache: Any, prefix: str, sentences: int) -> dict[str, Tensor]:
+    """Keys and values of every layer of a cache, [S, K, H, t, e]."""
+    return {
+        f"{number}.{prefix}{kind}": getattr(layer, kind).unflatten(0, (sentences, -1))
+        for number, layer in enumerate(cache.layers)
+        for kind in ("keys", "values")
+    }

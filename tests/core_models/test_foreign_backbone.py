@@ -1,0 +1,196 @@
+"""A wrapped model of `transformers` is that model: distributions, attentions, states, and what `generate` finds."""
+
+import copy
+import itertools
+import random
+
+import pytest
+import torch
+
+from core_models.backbones.foreign import ForeignEncoderDecoder, Frame, renumbered
+from core_models.config import ModelConfig, SearchConfig
+from core_models.decoding import beam_search
+from core_models.decoding.length_limits import output_limits
+from core_models.system import System
+from core_models.text.batches import collate
+from core_models.text.vocabulary import BOS
+from core_models.traces import TraceWriter
+from tests.foreign_models import FAMILIES, random_model
+from tests.kinds import sampled
+
+pytest.importorskip("transformers", reason="the extra `huggingface` is not installed")
+
+CASES = list(itertools.product(FAMILIES, (True, False)))
+LENGTHS = (3, 7, 1, 5)
+MODEL = ModelConfig(preset=None, d_model=32, embedding=32, encoder_layers=2, decoder_layers=3, heads=4, ffn_dim=48)
+
+
+class Pair:
+    """A model of a family, and a copy of it behind our interface."""
+
+    def __init__(self, name: str, scaled: bool) -> None:
+        self.family = family = FAMILIES[name]
+        self.theirs = random_model(family, scaled)
+        wrapped = copy.deepcopy(self.theirs)
+        source, self.numbers = renumbered(wrapped, family.pad, family.unknown, family.begin, family.end)
+        self.source = {theirs: ours for ours, theirs in enumerate(source)}
+        self.target = {theirs: ours for ours, theirs in enumerate(self.numbers)}
+        frame = Frame(
+            tuple(self.source[word] for word in family.source_before),
+            tuple(self.source[word] for word in family.source_after),
+            tuple(self.target[word] for word in family.target),
+        )
+        self.backbone = ForeignEncoderDecoder(wrapped, frame, family.begin is not None)
+        self.system = System(MODEL, self.backbone, {}).eval()
+
+    def words(self, lengths, seed: int) -> list[list[int]]:
+        """Random texts in their numbers."""
+        drawn = random.Random(seed)
+        return [[drawn.choice(self.family.ordinary) for _ in range(length)] for length in lengths]
+
+    def batch(self, sources, targets=None):
+        in_ours = [[self.source[word] for word in words] for words in sources]
+        return collate(in_ours, targets and [[self.target[word] for word in words] for words in targets])
+
+    def their_source(self, words) -> torch.Tensor:
+        family = self.family
+        return torch.tensor([[*family.source_before, *words, family.end, *family.source_after]])
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    built: dict[tuple[str, bool], Pair] = {}
+
+    def pair(name: str, scaled: bool) -> Pair:
+        if (name, scaled) not in built:
+            built[name, scaled] = Pair(name, scaled)
+        return built[name, scaled]
+
+    return pair
+
+
+def _close(ours, theirs) -> None:
+    torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "scaled"), CASES)
+@torch.no_grad()
+def test_distributions_attentions_and_states_are_theirs(pairs, name, scaled):
+    """Sentence by sentence there, padded together here; the frame's attention is added to the word beside it."""
+    pair = pairs(name, scaled)
+    family, prompt = pair.family, len(pair.family.target) - 1
+    sources, targets = pair.words(LENGTHS, 1), pair.words((4, 2, 6, 1), 2)
+    batch, writer = pair.batch(sources, targets), TraceWriter(["*"])
+    forced = pair.system(pair.system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
+    log_probs = pair.system.scores(forced).log_probs()
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        found = pair.theirs(
+            pair.their_source(source), decoder_input_ids=torch.tensor([[*family.target, *target]]),
+            output_attentions=True, output_hidden_states=True,
+        )  # fmt: skip
+        length, words, before = len(target) + 1, len(source) + 1, len(family.source_before)
+        columns = [pair.target[word] for word in range(found.logits.shape[-1])]
+        _close(log_probs[row, :length, columns], torch.log_softmax(found.logits[0, prompt:], -1))
+        if family.begin is None:
+            assert log_probs[row, :, BOS].max() < -1e29, "<s> that the model does not have is never put out"
+
+        def without_frame(shares, words=words, before=before):
+            kept = shares[..., before : before + words].clone()
+            kept[..., 0] += shares[..., :before].sum(-1)
+            kept[..., -1] += shares[..., before + words :].sum(-1)
+            return kept
+
+        def own(array, row=row):
+            return writer.arrays[array][1][row]
+
+        across = without_frame(torch.stack(found.cross_attentions, 1)[0][:, :, prompt:])
+        _close(own("decoder.cross_attention")[:, :, :length, :words], across)
+        encoder = without_frame(torch.stack(found.encoder_attentions, 1)[0][:, :, before : before + words])
+        _close(own("encoder.self_attention")[:, :, :words, :words], encoder)
+        decoder = torch.stack(found.decoder_attentions, 1)[0][:, :, prompt:]
+        decoder = torch.cat([decoder[..., : prompt + 1].sum(-1, keepdim=True), decoder[..., prompt + 1 :]], -1)
+        _close(own("decoder.self_attention")[:, :, :length, :length], decoder)
+        states = [state[0, prompt:] for state in found.decoder_hidden_states]
+        ours = forced.view.layers
+        assert len(ours) == len(states)
+        _close(ours[-1][row, :length], states[-1] * pair.backbone.head_scale)
+
+
+@pytest.mark.parametrize(("name", "scaled"), CASES)
+@torch.no_grad()
+def test_steps_of_several_beams_are_a_forced_pass(pairs, name, scaled):
+    """Two hypotheses a sentence, reordered before every step; half of the sentences is left on the way."""
+    pair = pairs(name, scaled)
+    sources = pair.words(LENGTHS, 3)
+    first, second = (pair.words((5, 5, 5, 5), seed) for seed in (4, 5))
+    forced = []
+    for targets in (first, second):
+        batch = pair.batch(sources, targets)
+        result = pair.system(pair.system.encode(batch), batch.target_in, batch.target_mask)
+        forced.append((batch.target_in, pair.system.scores(result).log_probs()))
+    words = torch.stack([target_in for target_in, _ in forced], 1)  # [S, 2, T]
+    expected = torch.stack([log_probs for _, log_probs in forced], 1)
+    state = pair.system.start(pair.system.encode(pair.batch(sources)))
+    scores, state = pair.system.step(words[:, :1, 0], state)
+    _close(scores.log_probs()[:, 0], expected[:, 0, 0])
+    parents, rows = torch.zeros(4, 2, dtype=torch.long), None
+    for position in range(1, 5):
+        state = state.select(rows, parents)
+        if rows is not None:
+            words, expected = words[rows], expected[rows]
+        words, expected = (
+            tensor.gather(1, parents.view(*parents.shape, *[1] * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:]))
+            if position > 1
+            else tensor
+            for tensor in (words, expected)
+        )
+        scores, state = pair.system.step(words[:, :, position], state)
+        _close(scores.log_probs(), expected[:, :, position])
+        parents = torch.tensor([[1, 0], [0, 1], [1, 0], [1, 1]])[: len(words)]
+        rows = torch.tensor([2, 0]) if position == 2 else None
+        parents = parents if rows is None else parents[rows]
+
+
+SETTINGS = list(itertools.product((2, 3, 4, 6, 8), (0.0, 0.6, 1.0, 1.4), (10, 16)))
+
+
+@pytest.mark.parametrize(("name", "scaled"), CASES)
+@pytest.mark.parametrize(("beam", "alpha", "longest"), sampled(SETTINGS, every=20))
+@torch.no_grad()
+def test_beam_search_finds_what_generate_finds(pairs, name, scaled, beam, alpha, longest):
+    """Hypotheses and scores of 24 sentences; one that `generate` cut is best there only if it scores higher."""
+    pair = pairs(name, scaled)
+    family = pair.family
+    sources = pair.words([1 + number % 6 for number in range(24)], 6)
+    config = SearchConfig(beam=beam, length_penalty=alpha, penalty="power", max_length=longest, length_factor=100)
+    batch = pair.batch(sources)
+    limits = output_limits(batch.source_mask, config, pair.backbone.target_room)
+    found = beam_search(pair.system, pair.system.encode(batch), limits, config)
+
+    framed = [pair.their_source(source)[0] for source in sources]
+    padded = torch.nn.utils.rnn.pad_sequence(framed, batch_first=True, padding_value=family.pad)
+    real = torch.arange(padded.shape[1]) < torch.tensor([len(source) for source in framed])[:, None]
+    theirs = pair.theirs.generate(
+        padded,
+        attention_mask=real.long(),
+        decoder_input_ids=torch.tensor([family.target] * len(sources)),
+        decoder_start_token_id=family.target[0],
+        forced_bos_token_id=None,
+        num_beams=beam,
+        length_penalty=alpha,
+        early_stopping="never",
+        max_new_tokens=longest,
+        max_length=None,
+        suppress_tokens=[family.pad, *([] if family.begin is None else [family.begin])],
+        eos_token_id=family.end,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    for ours, sequence, score in zip(found, theirs.sequences, theirs.sequences_scores.tolist(), strict=True):
+        words, best = sequence[len(family.target) :].tolist(), ours.hypotheses[0]
+        ended = family.end in words
+        if ended or not best.finished:
+            assert [pair.numbers[word] for word in best.words] == words[: words.index(family.end) if ended else None]
+            assert best.normalized == pytest.approx(score, abs=1e-4)
+        else:
+            assert best.normalized < score
