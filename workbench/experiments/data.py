@@ -49,7 +49,7 @@ def _prepare_files(folder: Path, data: DataFiles, files: Path) -> None:
 
     def read(pair: Pair | None, name: str) -> Any:
         assert pair is not None  # the grid was checked
-        return read_parallel(*(_place(file, files) for file in pair), name=name)
+        return read_parallel(_place(pair[0], files), _place(pair[1], files), name=name)
 
     texts = (
         read(data.train, "train"),

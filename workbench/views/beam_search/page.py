@@ -23,8 +23,8 @@ if not any(has_trees(run, test) for run in frame.tested):
         frame.tested,
         f"workbench translate {{}} --test {shlex.quote(test)} --save-beams",
     )
-    recorded = "recorded a beam tree of this test set"
-    frame = page_sections.any_compatible(frame, recorded, lambda run: has_trees(run, test))
+    has_recorded = "recorded a beam tree of this test set"
+    frame = page_sections.any_compatible(frame, has_recorded, lambda run: has_trees(run, test))
 compatible_runs = [run for run in frame.tested if has_trees(run, test)]
 if not compatible_runs:
     st.stop()
@@ -46,14 +46,14 @@ second = (
 )
 pair = [next(run for run in compatible_runs if run.name == name) for name in (first, second) if name]
 
-recorded = min(run.translations(frame.view.test).trees for run in pair)
+recorded = min(run.translations(test).trees for run in pair)
 if frame.view.sentence >= recorded > 0:
     empty_states.empty_state_of_runs(
         f"Beam trees were recorded of sentences 0 to {recorded - 1}. Go to one of them, or record all:",
         pair,
-        f"workbench translate {{}} --test {shlex.quote(frame.view.test)} --save-beams",
+        f"workbench translate {{}} --test {shlex.quote(test)} --save-beams",
     )
-    nearest = most_different(pair, frame.view.test, lambda row, words: row < recorded)
+    nearest = most_different(pair, test, lambda row, words: row < recorded)
     st.button(
         f"Sentence {nearest}, where their outputs differ most" if len(pair) > 1 else f"Sentence {nearest}",
         type="primary", on_click=stepper.set_number, args=("sentence", nearest),

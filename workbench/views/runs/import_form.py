@@ -56,10 +56,9 @@ def _import(frame: Frame) -> str:
     test_set = run.translations(test).test_set
     external.import_content(frame.root, name, file.getvalue(), file.name, test_set)
     imported = f"{external.FOLDER}/{name}"
-    beside, baseline = (
-        (frame.view.runs, frame.view.baseline) if run_name in frame.view.runs else ((run_name,), run_name)
-    )
-    runs, gives_way = url_state.with_run(beside, baseline, imported)
-    st.session_state["runs"] = list(dict.fromkeys(runs))
-    instead = f" in place of {gives_way}" if gives_way else ""
+    chosen = frame.view.runs if run_name in frame.view.runs else (run_name,)
+    beside = [run for run in chosen if run != imported]
+    st.session_state["runs"] = runs = url_state.with_more(beside, [imported])
+    gives_way = [run for run in beside if run not in runs]
+    instead = f" in place of {gives_way[0]}" if gives_way else ""
     return f"{imported} is there, with {len(test_set.sources)} sentences of {test}, and chosen in the sidebar{instead}."
