@@ -22,10 +22,12 @@ from core_models.files.atomic_folders import mend
 from core_models.files.npy import map_array
 from core_models.files.run_files import LINES, RECORD, TREE, TREES, open_file, parse_json, read_json
 from workbench.store.errors import RunError
+from workbench.store.file_cache import KeptByFiles
 from workbench.store.file_digests import stamp_of
 from workbench.store.line_cache import lines_of
 from workbench.store.translation_records import Detail, Meta, Tree, check, check_truth
 
+_TRUTHS: KeptByFiles[list[dict[str, Any]]] = KeptByFiles(64)
 OUTDATED_TRACES = "outdated_traces"  # in meta.json: the stamp of traces that were there, of other translations
 
 
@@ -102,10 +104,15 @@ class Translations:
 
     @cached_property
     def truth(self) -> list[dict[str, Any]] | None:
-        """The truth record of each sentence, checked against the texts; None if the test set has none."""
+        """The truth record of each sentence, checked against the texts; None if the test set has none.
+
+        Kept while the files are the same, since a page asks for it several times: do not change the records.
+        """
         if not self._has("truth.jsonl"):
             return None
-        return read_truth(self.folder / "truth.jsonl", self.test_set.sources, self.test_set.references)
+        path, test_set = self.folder / "truth.jsonl", self.test_set
+        files = [path, self.folder / "sources.txt", self.folder / reference_file(1)]
+        return _TRUTHS.get(path, files, lambda: read_truth(path, test_set.sources, test_set.references))
 
     @property
     def has_trees(self) -> bool:
