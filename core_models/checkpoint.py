@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from core_models.config import CONFIG, RunConfig, read_config, split_reference, weights_path
 from core_models.files.atomic_folders import anything, atomic_replace_folder
 from core_models.files.run_files import TENSORS, check
+from core_models.foreign import open_model
 from core_models.settings import ConfigError, write_yaml
 from core_models.system import System
 from core_models.system_builder import build
@@ -220,6 +221,10 @@ def open_trained(reference: str | Path, device: str | torch.device = "cpu") -> T
     """Open a run or RUN@step for use: raises CheckpointError or ConfigError with what is wrong."""
     folder, weights = resolve(reference)
     config = read_config(folder)
+    if config.foreign is not None:
+        opened = open_model(config.foreign, device)
+        vocabularies = opened.source_vocabulary, opened.target_vocabulary
+        return Trained(folder, config, opened.system, *vocabularies, folder / CONFIG)
     source, target = vocabularies_of(folder)
     for side, vocabulary in (("source", source), ("target", target)):
         if config.vocabulary.get(side, vocabulary.digest) != vocabulary.digest:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from core_models.config_format import FORMAT, upgraded
+from core_models.foreign_config import ForeignModel
 from core_models.settings import Section, parse, read_yaml
 
 CONFIG = "config.yaml"  # the file that makes a folder a run
@@ -76,7 +77,7 @@ class ModelConfig(Section):
         "cell": "rnn_cell", "first_state": "decoder_init",
     }  # fmt: skip
 
-    backbone: Literal["transformer", "rnnsearch"] = "transformer"
+    backbone: Literal["transformer", "rnnsearch", "foreign"] = "transformer"
     preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = "small"
     d_model: int = Field(gt=0, le=MOST_UNITS)
     embedding: int = Field(gt=0, le=MOST_UNITS, description="width of word embeddings; a Transformer's equal d_model")
@@ -308,6 +309,7 @@ class RunConfig(Section):
     model: ModelConfig
     training: TrainingConfig
     search: SearchConfig = SearchConfig()
+    foreign: ForeignModel | None = None
 
     @field_validator("data")
     @classmethod

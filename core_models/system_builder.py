@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from core_models.backbones.foreign import ForeignEncoderDecoder
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
 from core_models.config import ModelConfig
@@ -16,7 +17,11 @@ from core_models.system import System
 from core_models.system_catalogue import MECHANISMS, plugged_in
 from core_models.system_spec import describe, options_of
 
-BACKBONES: dict[str, type[Transformer] | type[RNNSearch]] = {"transformer": Transformer, "rnnsearch": RNNSearch}
+BACKBONES: dict[str, type[Transformer] | type[RNNSearch] | type[ForeignEncoderDecoder]] = {
+    "transformer": Transformer,
+    "rnnsearch": RNNSearch,
+    "foreign": ForeignEncoderDecoder,
+}
 
 
 def build(
@@ -33,8 +38,11 @@ def build(
         if isinstance(model, ModelConfig)
         else parse(ModelConfig, model)
     )
+    kind = BACKBONES[config.backbone]
+    if issubclass(kind, ForeignEncoderDecoder):
+        raise ConfigError("a foreign model is opened from its folder, not built: workbench open hf PATH --as NAME")
     try:
-        backbone: nn.Module = BACKBONES[config.backbone](config, source_words, target_words or source_words)
+        backbone: nn.Module = kind(config, source_words, target_words or source_words)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return System(config, backbone, _build_mechanisms(config, backbone.spec()))

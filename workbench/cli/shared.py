@@ -31,12 +31,14 @@ app = App(
 benchmark_app = App(help="Measure speed and memory: of systems, of a trained run, and of the workbench on large data.")
 data_app = App(help="Make, import and prepare parallel text; train a word aligner on it.")
 experiment_app = App(help="Run grids of systems and seeds; list the systems, and the papers with their numbers.")
+open_app = App(help="Open models of other libraries as runs.")
 export_app = App(help="Write figures for a paper, an HTML report, or a run in the format of another engine.")
 runs_app = App(RunsGroup, help="List the runs (without a command); average their checkpoints; import translations.")
 app.add_typer(benchmark_app, name="benchmark")
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(export_app, name="export")
+app.add_typer(open_app, name="open")
 app.add_typer(runs_app, name="runs")
 
 RunPath = Annotated[Path, typer.Argument(help="Run folder")]

@@ -86,7 +86,17 @@ class Run:
 
     @property
     def weights(self) -> Path:
-        return weights_path(self.folder, self.step)
+        """The file of its weights; of a foreign model the configuration, which holds the digest of its weights."""
+        return self.folder / CONFIG if self.foreign else weights_path(self.folder, self.step)
+
+    @cached_property
+    def foreign(self) -> bool:
+        """Return True if its model is one of Hugging Face, which lies elsewhere."""
+        try:
+            config = config_of(self.folder)
+        except (ConfigError, OSError):  # reported where the configuration is needed
+            return False
+        return isinstance(config, RunConfig) and config.foreign is not None
 
     @property
     def digest(self) -> str:
@@ -337,7 +347,8 @@ def examine(folder: Path, name: str) -> Run:
     if (shown := name.encode(errors="backslashreplace").decode()) != name:
         return Run(folder, shown, f"{shown}: the folder's name is no UTF-8, so it cannot be written down; rename it")
     try:
-        if isinstance(config_of(folder), OutsideConfig):
+        config = config_of(folder)
+        if isinstance(config, OutsideConfig) or config.foreign is not None:
             return Run(folder, name)
     except ConfigError as error:
         return Run(folder, name, str(error))

@@ -1,0 +1,274 @@
+"""Opening encoder-decoders of Hugging Face from a folder: what is refused, what frames a text, which search is meant.
+
+    MODEL/{config.json, generation_config.json, *.safetensors, tokenizer files}
+
+Nothing is executed or fetched: the families are those of FAMILIES, weights are safetensors, code is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core_models.backbones.foreign import ForeignEncoderDecoder, Frame, renumbered
+from core_models.config import ModelConfig, SearchConfig
+from core_models.foreign_config import ForeignModel
+from core_models.settings import ConfigError
+from core_models.system import System
+from core_models.text.foreign_vocabulary import ForeignVocabulary
+
+FAMILIES = ("marian", "m2m_100", "mbart", "bart", "blenderbot", "pegasus", "t5", "mt5")
+OF_LANGUAGES = ("m2m_100", "mbart")  # NLLB is an m2m_100
+READ = (".json", ".safetensors", ".model", ".spm", ".txt")  # files that decide what a model computes
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+# Settings of `generate` that change what it finds and have no counterpart in our search.
+UNKNOWN_SETTINGS = (
+    "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens",
+    "num_beam_groups", "diversity_penalty", "do_sample",
+)  # fmt: skip
+
+
+@dataclass
+class Opened:
+    """A model with its vocabularies behind our interface."""
+
+    system: System
+    source_vocabulary: ForeignVocabulary
+    target_vocabulary: ForeignVocabulary
+
+
+def describe_model(
+    path: Path, source_language: str = "", target_language: str = "", dtype: str = "float32"
+) -> ForeignModel:
+    """What a run stores of a model folder; raises ConfigError for one that cannot be opened."""
+    config = check_folder(path)
+    family = config["model_type"]
+    if family in OF_LANGUAGES and not (source_language and target_language):
+        raise ConfigError(f"{path}: a model of several languages; name its codes of two: --from LANG --to LANG")
+    if family not in OF_LANGUAGES and (source_language or target_language):
+        raise ConfigError(f"{path}: a {family} has no tags of languages; leave --from and --to out")
+    return ForeignModel(
+        path=str(path.resolve()),
+        model_type=family,
+        digest=digest_of_model(path),
+        source_language=source_language,
+        target_language=target_language,
+        dtype=dtype,  # type: ignore[arg-type]
+    )
+
+
+def check_folder(path: Path) -> dict[str, Any]:
+    """The content of config.json; raises ConfigError for a folder that is no model, or may not be opened."""
+    config = _json(path / "config.json")
+    family = config.get("model_type")
+    if family not in FAMILIES:
+        raise ConfigError(f"{path}: a model of the type {family!r}; only these can be opened: {', '.join(FAMILIES)}")
+    for name in ("config.json", "tokenizer_config.json"):
+        if (path / name).is_file() and "auto_map" in _json(path / name):
+            raise ConfigError(f"{path / name}: asks for code of its own (auto_map), which is never run")
+    needed = [WEIGHTS]
+    if (path / INDEX).is_file():
+        needed = sorted(set(_json(path / INDEX).get("weight_map", {}).values()))
+    for name in needed:
+        if Path(name).name != name or not (path / name).is_file():
+            pickled = " (a pickle is never opened; store it as safetensors)" if list(path.glob("*.bin")) else ""
+            raise ConfigError(f"{path / name}: weights are missing{pickled}; copy the model again")
+    return config
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path.parent}: no model of Hugging Face: {path.name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); copy the model again") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: not a table of settings; copy the model again")
+    return content
+
+
+def digest_of_model(path: Path) -> str:
+    """The SHA-256 over names and contents of all files that decide what a model computes."""
+    total = hashlib.sha256()
+    for file in _read_files(path):
+        with file.open("rb") as content:
+            total.update(
+                f"{file.relative_to(path).as_posix()} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode()
+            )
+    return total.hexdigest()
+
+
+def _read_files(path: Path) -> Iterator[Path]:
+    for folder in (path, path / "target"):
+        if folder.is_dir():
+            yield from sorted(
+                file
+                for file in folder.iterdir()
+                if file.suffix in READ and file.is_file() and file.name != "README.txt"
+            )
+
+
+def open_model(stored: ForeignModel, device: str | torch.device = "cpu") -> Opened:
+    """Open the model that a run points at; raises ConfigError if it has moved, changed, or does not fit itself."""
+    path = Path(stored.path)
+    if not path.is_dir():
+        raise ConfigError(
+            f"{path}: the model of this run is not there any more; put it back, or open it from elsewhere"
+        )
+    check_folder(path)
+    if digest_of_model(path) != stored.digest:
+        raise ConfigError(f"{path}: the model has changed since this run was made; open it again under another name")
+    model, tokenizers = _model(path, stored.dtype), _tokenizers(path, stored)
+    source, target = tokenizers
+    special = _special(model, target)
+    frame = _frame(model, source, target, stored)
+    orders = renumbered(model, *special)
+    for tokenizer, order in zip(tokenizers, orders, strict=True):
+        if len(tokenizer) > len(order):
+            raise ConfigError(
+                f"{path}: {len(tokenizer)} pieces in the tokenizer, {len(order)} in the weights; they do not fit"
+            )
+    places = [{theirs: ours for ours, theirs in enumerate(order)} for order in orders]
+    frame = Frame(
+        tuple(places[0][word] for word in frame.source_before),
+        tuple(places[0][word] for word in frame.source_after),
+        tuple(places[1][word] for word in frame.target),
+    )
+    backbone = ForeignEncoderDecoder(model, frame, special[2] is not None)
+    system = System(sizes(model.config.to_dict()), backbone, {}).to(device).eval()
+    vocabularies = (
+        ForeignVocabulary(tokenizer, order, stored.digest if source is target else f"{stored.digest}-{side}")
+        for side, tokenizer, order in zip(("source", "target"), tokenizers, orders, strict=True)
+    )
+    return Opened(system, *vocabularies)
+
+
+def _model(path: Path, dtype: str) -> Any:
+    from transformers import AutoModelForSeq2SeqLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        model, report = AutoModelForSeq2SeqLM.from_pretrained(
+            path, dtype=getattr(torch, dtype), local_files_only=True, trust_remote_code=False, use_safetensors=True,
+            output_loading_info=True,
+        )  # fmt: skip
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise ConfigError(
+            f"{path}: cannot be opened ({str(error).splitlines()[0][:200]}); copy the model again"
+        ) from None
+    if missing := sorted(report["missing_keys"]):
+        raise ConfigError(f"{path}: the weights have no {', '.join(missing[:3])}; copy the model again")
+    return model
+
+
+def _tokenizers(path: Path, stored: ForeignModel) -> tuple[Any, Any]:
+    from transformers import AutoTokenizer
+
+    languages = (
+        {"src_lang": stored.source_language, "tgt_lang": stored.target_language} if stored.source_language else {}
+    )
+
+    def opened(folder: Path) -> Any:
+        try:
+            return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **languages)
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise ConfigError(
+                f"{folder}: the tokenizer cannot be opened ({str(error).splitlines()[0][:200]})"
+            ) from None
+
+    source = opened(path)
+    if getattr(source, "separate_vocabs", False):
+        raise ConfigError(f"{path}: a Marian tokenizer of two vocabularies cannot be opened yet")
+    own_target = (path / "target" / "tokenizer_config.json").is_file()
+    return source, opened(path / "target") if own_target else source
+
+
+def _first(number: Any) -> int | None:
+    return number[0] if isinstance(number, list) else number
+
+
+def _special(model: Any, tokenizer: Any) -> tuple[int, int, int | None, int]:
+    """Their numbers of <pad>, <unk>, <s> (None: there is none) and </s>."""
+    settings, config = model.generation_config, model.config
+    pad, end = (_first(getattr(settings, name) if getattr(settings, name) is not None else getattr(config, name, None))
+                for name in ("pad_token_id", "eos_token_id"))  # fmt: skip
+    unknown = tokenizer.unk_token_id
+    if unknown is None:
+        unknown = tokenizer.get_vocab().get("<unk>")
+    if pad is None or end is None or unknown is None or len({pad, end, unknown}) < 3:
+        raise ConfigError("the model has no words of their own for padding, the unknown and the end of a sentence")
+    start = _prompt_start(model)
+    begin = next((word for word in (tokenizer.bos_token_id, start) if word not in (None, pad, end, unknown)), None)
+    return pad, unknown, begin, end
+
+
+def _prompt_start(model: Any) -> int:
+    for settings in (model.generation_config, model.config):
+        if getattr(settings, "decoder_start_token_id", None) is not None:
+            return _first(settings.decoder_start_token_id)  # type: ignore[return-value]
+    raise ConfigError("the model does not say which word its decoder starts with (decoder_start_token_id)")
+
+
+def _frame(model: Any, source: Any, target: Any, stored: ForeignModel) -> Frame:
+    """What the tokenizer adds around a text, and the decoder's prompt, in their numbers."""
+    bare, whole = (source("a", add_special_tokens=added)["input_ids"] for added in (False, True))
+    place = next((k for k in range(len(whole)) if whole[k : k + len(bare)] == bare), None)
+    end = _first(model.config.eos_token_id)
+    if place is None or whole[place + len(bare) : place + len(bare) + 1] != [end]:
+        raise ConfigError(f"{stored.path}: the tokenizer ends no text with </s>, as this program reads them")
+    prompt = [_prompt_start(model)]
+    forced = getattr(model.generation_config, "forced_bos_token_id", None)
+    if stored.target_language:
+        forced = _language(target, stored.target_language)
+        _language(source, stored.source_language)
+    if forced is not None:
+        prompt.append(_first(forced))  # type: ignore[arg-type]
+    return Frame(tuple(whole[:place]), tuple(whole[place + len(bare) + 1 :]), tuple(prompt))
+
+
+def _language(tokenizer: Any, code: str) -> int:
+    known = tokenizer.get_vocab()
+    for name in (code, f"__{code}__"):
+        if name in known:
+            return known[name]
+    codes = [name.strip("_") for name in tokenizer.all_special_tokens if "_" in name]
+    raise ConfigError(f"the model has no language {code!r}; it has {', '.join(codes[:8]) or 'no tags'}, ...")
+
+
+def sizes(config: Mapping[str, Any]) -> ModelConfig:
+    """The sizes of a model, as far as our configuration names them."""
+    layers = config.get("num_layers")
+    return ModelConfig(
+        backbone="foreign",
+        preset=None,
+        d_model=config["d_model"],
+        embedding=config["d_model"],
+        encoder_layers=config.get("encoder_layers") or layers,
+        decoder_layers=config.get("decoder_layers") or config.get("num_decoder_layers") or layers,
+        heads=config.get("decoder_attention_heads") or config.get("num_heads"),
+        ffn_dim=config.get("decoder_ffn_dim") or config.get("d_ff"),
+    )
+
+
+def search_of(path: Path) -> tuple[SearchConfig, list[str]]:
+    """The search that generation_config.json asks for, and the names of its settings without a counterpart."""
+    file = path / "generation_config.json"
+    settings = _json(file) if file.is_file() else {}
+    penalty = settings.get("length_penalty")
+    search = SearchConfig(
+        beam=settings.get("num_beams") or SearchConfig().beam,
+        length_penalty=min(max(1.0 if penalty is None else penalty, 0.0), 6.0),
+        penalty="power",
+        max_length=settings.get("max_new_tokens") or settings.get("max_length") or SearchConfig().max_length,
+        length_factor=1000.0,
+    )
+    return search, [name for name in UNKNOWN_SETTINGS if settings.get(name) not in (None, 0, 1, 1.0, False)]

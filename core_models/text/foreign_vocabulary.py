@@ -1,0 +1,74 @@
+"""A tokenizer of Hugging Face as a vocabulary: its pieces by our numbers, PAD, UNK, BOS and EOS first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+from core_models.text.parallel import TextError
+from core_models.text.vocabulary import BOS, EOS, PAD, Vocabulary
+
+CONTROL = ("<pad>", "<unk>", "<s>", "</s>")
+SPACE, BYTE_SPACE = "▁", "Ġ"
+
+
+class ForeignVocabulary(Vocabulary):
+    """The vocabulary of one side of a model; numbers beyond the tokenizer are pieces that it never makes."""
+
+    def __init__(self, tokenizer: Any, numbers: Sequence[int], digest: str) -> None:
+        """numbers: the tokenizer's number of each of ours; digest: of its files."""
+        self.tokenizer, self._theirs, self._digest = tokenizer, list(numbers), digest
+        self._ours = {theirs: ours for ours, theirs in enumerate(self._theirs)}
+        self.kind = "foreign"
+
+    def save(self, path: Any) -> None:
+        raise TextError("a foreign vocabulary lies in its model's folder; it is not copied")
+
+    def __len__(self) -> int:
+        return len(self._theirs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ForeignVocabulary, (self.tokenizer, self._theirs, self._digest)
+
+    @property
+    def digest(self) -> str:  # type: ignore[override]
+        return self._digest
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Segment each line as the tokenizer does, without the words that it adds around a text."""
+        if not lines:
+            return []
+        found = self.tokenizer(list(lines), add_special_tokens=False, verbose=False)["input_ids"]
+        return [[self._ours[number] for number in ids] for ids in found]
+
+    def decode(self, ids_lists: Iterable[Sequence[int]]) -> list[str]:
+        """Join pieces to text, one line for each list, without control pieces."""
+        return [
+            self.tokenizer.decode(
+                [self._theirs[int(i)] for i in ids if i not in (PAD, BOS, EOS)], skip_special_tokens=True
+            )
+            for ids in ids_lists
+        ]
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The pieces with `▁` for a space, each with a name of its own."""
+        return [self._names[int(i)] for i in ids]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        known = len(self.tokenizer)
+        texts = self.tokenizer.convert_ids_to_tokens([number for number in self._theirs if number < known])
+        by_number = dict(zip((number for number in self._theirs if number < known), texts, strict=True))
+        names: list[str] = list(CONTROL)
+        taken = set(CONTROL)
+        for number in self._theirs[len(CONTROL) :]:
+            name = (by_number.get(number) or f"<{number}>").replace(BYTE_SPACE, SPACE)
+            if name in taken:
+                name = f"{name}<{number}>"
+            taken.add(name)
+            names.append(name)
+        return names
+
+    def sample(self, *_: Any, **__: Any) -> list[int]:
+        raise TextError("a foreign vocabulary samples no segmentations")

@@ -1,0 +1,32 @@
+"""Every page opens on a run of ours and a model of Hugging Face side by side: here the same model, exported."""
+
+import pytest
+
+from tests.workbench.views.app_pages import open_page
+from workbench.app.pages import PAGES
+from workbench.evaluation.translate import test_set as named_test_set
+from workbench.evaluation.translate import translate_test
+from workbench.experiments.foreign_runs import open_huggingface
+from workbench.export.huggingface import export_huggingface
+from workbench.store.runs import open_run
+
+pytest.importorskip("transformers", reason="the extra `huggingface` is not installed")
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def pair(with_demo) -> list[str]:
+    """Names of a run of the demo and of the same model opened from its export, the test set translated with trees."""
+    ours = open_run(with_demo / "demo" / "transformer")
+    model = export_huggingface(ours, with_demo.parent / "model")
+    run, _ = open_huggingface(model, with_demo / "demo" / "theirs", ours.config.data_folder(ours.folder))
+    translate_test(run, *named_test_set(run, "test"), trees=True)
+    return ["demo/transformer", "demo/theirs"]
+
+
+def test_every_page_opens(pair):
+    """No error but that of two runs which babble alike."""
+    for runs in (pair, pair[1:]):
+        for name in PAGES:
+            said = [error.value for error in open_page(name, runs=runs, test="test").error]
+            assert [error for error in said if "nothing to draw" not in error] == [], name

@@ -1,0 +1,32 @@
+"""workbench open hf: models of other libraries as runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import open_app
+from workbench.cli.terminal import say
+
+
+@open_app.command("hf")
+def open_hf(
+    model: Annotated[Path, typer.Argument(help="Folder of a model of Hugging Face, with config.json")],
+    name: Annotated[str, typer.Option("--as", help="Name of the run")],
+    source_language: Annotated[str, typer.Option("--from", help="Code of the source's language, eng_Latn")] = "",
+    target_language: Annotated[str, typer.Option("--to", help="Code of the target's language, deu_Latn")] = "",
+    dtype: Annotated[str, typer.Option(help="Type of the weights: float32, bfloat16 or float16")] = "float32",
+    data: Annotated[Path | None, typer.Option(help="Prepared data whose test sets it is to translate")] = None,
+    runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
+) -> None:
+    """Open an encoder-decoder (Marian, M2M-100, NLLB, mBART, BART, Pegasus, T5) as a run, without copying it."""
+    from workbench.experiments.foreign_runs import open_huggingface
+    from workbench.store.runs import runs_folder
+
+    folder = (runs or runs_folder()) / name
+    run, unknown = open_huggingface(model, folder, data, source_language, target_language, dtype)
+    say(f"{run.folder}: {run.system}, {run.config.foreign.path if run.config.foreign else model}")
+    if unknown:
+        say(f"its own search also has {', '.join(unknown)}, which the workbench does not", err=True)

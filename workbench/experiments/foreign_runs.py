@@ -1,0 +1,53 @@
+"""Models of Hugging Face as runs: a run folder that points at the model's, and stores what is made with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from core_models.config import CONFIG, RunConfig, TrainingConfig
+from core_models.files.atomic_folders import anything, atomic_replace_folder
+from core_models.settings import write_yaml
+from core_models.text.prepared import Prepared
+from workbench.export.huggingface import check_transformers
+from workbench.export.plain_transformer import refuse_taken
+from workbench.store.runs import Run, RunError, open_run
+
+NAME = re.compile(r"\w[\w.+ -]*")
+
+
+def open_huggingface(
+    path: Path,
+    folder: Path,
+    data: Path | None = None,
+    source_language: str = "",
+    target_language: str = "",
+    dtype: str = "float32",
+) -> tuple[Run, list[str]]:
+    """Write a run that points at a model folder, after opening it once.
+
+    data: prepared data with the test sets that it can translate. Returns the run, and the settings of the model's own
+    search that the workbench does not have. Raises RunError if `folder` exists, ConfigError for a model that cannot be
+    opened.
+    """
+    if not NAME.fullmatch(folder.name):
+        raise RunError(f"{folder.name!r}: no name for a run; use letters, digits, and - _ . + between them")
+    refuse_taken(folder)
+    check_transformers()
+    from core_models.foreign import describe_model, open_model, search_of
+
+    stored = describe_model(path, source_language, target_language, dtype)
+    opened = open_model(stored)
+    search, unknown = search_of(path)
+    config = RunConfig(
+        name=folder.name,
+        system=stored.model_type,
+        data="" if data is None else str(Prepared.open(data).folder.resolve()),
+        model=opened.system.config,
+        training=TrainingConfig(max_steps=1),
+        search=search,
+        foreign=stored,
+    )
+    with atomic_replace_folder(folder, "open hf", anything) as unfinished:
+        write_yaml(unfinished / CONFIG, config.model_dump(mode="json", exclude_none=True))
+    return open_run(folder), unknown
