@@ -19,7 +19,7 @@ import torch
 from core_models.backbones.foreign import ForeignEncoderDecoder, Frame, renumbered
 from core_models.config import ModelConfig, SearchConfig
 from core_models.foreign_config import ForeignModel
-from core_models.settings import ConfigError
+from core_models.settings import ConfigError, parse
 from core_models.system import System
 from core_models.text.foreign_vocabulary import ForeignVocabulary
 
@@ -53,14 +53,15 @@ def describe_model(
         raise ConfigError(f"{path}: a model of several languages; name its codes of two: --from LANG --to LANG")
     if family not in OF_LANGUAGES and (source_language or target_language):
         raise ConfigError(f"{path}: a {family} has no tags of languages; leave --from and --to out")
-    return ForeignModel(
-        path=str(path.resolve()),
-        model_type=family,
-        digest=digest_of_model(path),
-        source_language=source_language,
-        target_language=target_language,
-        dtype=dtype,  # type: ignore[arg-type]
-    )
+    stored = {
+        "path": str(path.resolve()),
+        "model_type": family,
+        "digest": digest_of_model(path),
+        "source_language": source_language,
+        "target_language": target_language,
+        "dtype": dtype,
+    }
+    return parse(ForeignModel, stored, where=str(path))
 
 
 def check_folder(path: Path) -> dict[str, Any]:

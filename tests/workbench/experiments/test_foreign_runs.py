@@ -112,6 +112,11 @@ def test_pickles_and_missing_shards_are_refused(model):
         check_folder(model)
 
 
+def test_a_type_of_weights_that_is_none_is_refused(exported, tmp_path):
+    with pytest.raises(ConfigError, match="dtype"):
+        open_huggingface(exported, tmp_path / "run", dtype="int9")
+
+
 def test_a_size_that_the_weights_do_not_have_is_a_sentence(model, tmp_path):
     _edit(model / "config.json", vocab_size=7)
     with pytest.raises(ConfigError, match="cannot be opened"):
