@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import sys
+import threading
 import webbrowser
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -119,11 +120,21 @@ def _announced(site: Server, browser: bool) -> Any:
         if not is_loopback(site.host):
             own_origins = ", ".join(map(str, site.origins))
             print(f"It answers at {own_origins} alone; name others by --allow", flush=True)
+        threading.Thread(target=import_libraries, name="imports", daemon=True).start()
         if browser and not site.token:  # every user of the machine can read a browser's command line
             webbrowser.open(site.url)
         yield
 
     return lifespan
+
+
+def import_libraries() -> None:
+    """Import the libraries that draw and translate, which take seconds, before a page needs them."""
+    import workbench.app.components.figure_view  # noqa: F401
+    from core_models import Translator  # noqa: F401
+    from workbench.figures import registry
+
+    registry.load()
 
 
 def serve(launcher: Path, site: Server, browser: bool, login: bool = False) -> None:
