@@ -22,10 +22,10 @@ def open_hf(
     runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
 ) -> None:
     """Open an encoder-decoder (Marian, M2M-100, NLLB, mBART, BART, Pegasus, T5) as a run, without copying it."""
-    from workbench.experiments.foreign_runs import open_huggingface
+    from workbench.experiments.foreign_runs import folder_of, open_huggingface
     from workbench.store.runs import runs_folder
 
-    folder = (runs or runs_folder()) / name
+    folder = folder_of(runs or runs_folder(), name)
     run, unknown = open_huggingface(model, folder, data, source_language, target_language, dtype)
     say(f"{run.folder}: {run.system}, {run.config.foreign.path if run.config.foreign else model}")
     if unknown:

@@ -16,6 +16,13 @@ from workbench.store.runs import Run, RunError, open_run
 NAME = re.compile(r"\w[\w.+ -]*")
 
 
+def folder_of(root: Path, name: str) -> Path:
+    """The folder of a run of this name, such as `opus` or `foreign/opus`; raises RunError for no name of a run."""
+    if not name or not all(map(NAME.fullmatch, Path(name).parts)):
+        raise RunError(f"{name!r}: no name for a run; use letters, digits, and - _ . + between them")
+    return root / name
+
+
 def open_huggingface(
     path: Path,
     folder: Path,
@@ -30,8 +37,6 @@ def open_huggingface(
     search that the workbench does not have. Raises RunError if `folder` exists, ConfigError for a model that cannot be
     opened.
     """
-    if not NAME.fullmatch(folder.name):
-        raise RunError(f"{folder.name!r}: no name for a run; use letters, digits, and - _ . + between them")
     refuse_taken(folder)
     check_transformers()
     from core_models.foreign import describe_model, open_model, search_of

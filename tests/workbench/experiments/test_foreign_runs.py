@@ -15,7 +15,7 @@ from workbench import cli
 from workbench.evaluation.scoring import score_table
 from workbench.evaluation.translate import test_set as named_test_set
 from workbench.evaluation.translate import translate_test
-from workbench.experiments.foreign_runs import open_huggingface
+from workbench.experiments.foreign_runs import folder_of, open_huggingface
 from workbench.export.huggingface import export_huggingface
 from workbench.store.runs import Run, RunError, list_runs, open_run
 from workbench.views.attribution.measure import explain
@@ -128,3 +128,10 @@ def test_the_command_opens_a_model_and_refuses_a_taken_name(exported, tmp_path):
     assert CliRunner().invoke(cli.app, words).output.startswith(f"{tmp_path / 'theirs'}: pegasus")
     with pytest.raises(RunError, match="choose another folder"):
         open_huggingface(exported, tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "", "a/../../x", "-x", "a b\n"])
+def test_a_name_is_of_a_run_below_the_runs_folder(name, tmp_path):
+    with pytest.raises(RunError, match="no name for a run"):
+        folder_of(tmp_path, name)
+    assert folder_of(tmp_path, "foreign/opus-mt") == tmp_path / "foreign" / "opus-mt"
