@@ -1,4 +1,4 @@
-"""workbench adequacy, data train-aligner: coverage and its errors by one frozen word aligner."""
+"""workbench adequacy, data train-aligner: under- and over-translation by a word aligner, or by the known truth."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
+from workbench.cli.groups import App, Group
 from workbench.cli.numbers import Resamples
 from workbench.cli.shared import RunPaths, TestName, app, data_app, print_table, refuse
 from workbench.cli.terminal import say
+
+
+class AdequacyGroup(Group):
+    default = "compute"
+
+
+adequacy_app = App(AdequacyGroup, help="Measure coverage, under- and over-translation (`workbench adequacy RUN …`).")
+app.add_typer(adequacy_app, name="adequacy")
 
 
 @data_app.command("train-aligner")
@@ -31,8 +40,8 @@ def data_train_aligner(
     say(f"{out}: {len(aligner.source_words)} source and {len(aligner.target_words)} target words, {aligner.digest}")
 
 
-@app.command()
-def adequacy(
+@adequacy_app.command("compute")
+def adequacy_compute(
     runs: RunPaths,
     test: TestName = "test",
     aligner: Annotated[
@@ -43,7 +52,7 @@ def adequacy(
         str, typer.Option(help="Reference set of several references: first, or union for any of them")
     ] = "first",
 ) -> None:
-    """Measure coverage (CDR), under- and over-translation of the source, by one frozen aligner for all runs."""
+    """Measure coverage (CDR), under- and over-translation by one frozen aligner; `compute` may be left out."""
     from workbench.evaluation.adequacy import adequacy_table, aligner_of
     from workbench.store.runs import open_runs
 
@@ -51,3 +60,42 @@ def adequacy(
     frozen, origin = aligner_of(opened, test, aligner)
     say(f"aligner {frozen.digest}, {origin}", err=True)
     print_table(adequacy_table(opened, test, frozen, n_resamples, towards))
+
+
+@adequacy_app.command("pronouns")
+def adequacy_pronouns(
+    runs: RunPaths,
+    test: TestName = "test",
+    by: Annotated[str | None, typer.Option(help="Tag to split the table by, e.g. distance")] = None,
+) -> None:
+    """Measure pronoun accuracy on the controlled corpus, and how often a first word is followed by what it forces."""
+    from workbench.store.runs import open_runs
+    from workbench.views.adequacy.controlled_choices import choices_table
+
+    print_table(choices_table(open_runs(runs), test, by))
+
+
+@adequacy_app.command("coverage")
+def adequacy_coverage(
+    runs: RunPaths,
+    test: TestName = "test",
+    scheme: Annotated[str, typer.Option(help="Bucket scheme of source lengths")] = "short",
+    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
+    over_seeds: Annotated[
+        bool, typer.Option(help="Treat runs of a system as its seeds: means and tests over them, over all lengths")
+    ] = False,
+) -> None:
+    """Measure under- and over-translated words by the controlled corpus's truth, by source length."""
+    from workbench.store.runs import open_runs
+    from workbench.views.adequacy.word_coverage import exact_table, over_seeds_table
+
+    opened = open_runs(runs)
+    if over_seeds:
+        if baseline is not None or scheme != "short":
+            refuse("--over-seeds takes all lengths as one and the first run's system as the baseline: give it alone")
+        print_table(over_seeds_table(opened, test))
+        return
+    names = [run.name for run in opened]
+    if baseline not in (None, *names):
+        refuse(f"--baseline {baseline}: it is none of the runs; choose one of {', '.join(names)}")
+    print_table(exact_table(opened, test, baseline or names[0], scheme))

@@ -18,6 +18,7 @@ COMMANDS = {
     ("bench-run",): ("benchmark", "end-to-end"),
     ("bundle",): ("export", "bundle"),
     ("contrast",): ("contrastive-eval",),
+    ("controlled",): ("adequacy",),
     ("outside",): ("runs", "import-translations"),
     ("papers",): ("experiment", "papers"),
     ("report",): ("export", "report"),
@@ -31,8 +32,8 @@ COMMANDS = {
     ("scale", "testset"): ("benchmark", "scale-testset"),
     ("scale",): ("benchmark",),
     ("systems",): ("experiment", "systems"),
-    ("true-adequacy",): ("controlled", "coverage"),
-    ("true-choices",): ("controlled", "pronouns"),
+    ("true-adequacy",): ("adequacy", "coverage"),
+    ("true-choices",): ("adequacy", "pronouns"),
 }
 REDRAW = "--rerun"  # `figure FILE --rerun` is `figure redraw FILE`
 

@@ -24,8 +24,8 @@ from workbench.store.runs import open_run
 
 COMMANDS = {
     *("train", "resume", "translate", "score", "trace", "rerank", "beam-sweep"),
-    *("evaluate", "compare", "adequacy", "controlled", "contrastive-eval", "rating"),
-    *("analyze", "figure", "export", "experiment", "benchmark", "data", "runs", "demo", "app"),
+    *("evaluate", "compare", "adequacy", "contrastive-eval", "rating"),
+    *("analyze", "figure", "export", "experiment", "benchmark", "data", "runs", "open", "demo", "app"),
 }
 
 

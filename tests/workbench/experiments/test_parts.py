@@ -155,8 +155,8 @@ def test_the_script_lists_its_parts_and_refuses_others(tmp_path):
     assert "train-controlled" in names
     assert "train-manpages" not in names
     with_files = [line.split()[0] for line in script("--list", "--data", str(tmp_path)).stdout.splitlines()]
-    exhibits = {"exhibits", "exhibits-documents"}
-    grids = {path.stem for path in (ROOT / "data/experiments").glob("*.yaml")} - {"demo"} - exhibits
+    to_look_at = {"demo", "exhibits", "exhibits-documents", "tatoeba-en-de"}
+    grids = {path.stem for path in (ROOT / "data/experiments").glob("*.yaml")} - to_look_at
     assert {name.removeprefix("train-") for name in with_files if name.startswith("train-")} == grids
     refused = script("no-such-part")
     assert refused.returncode

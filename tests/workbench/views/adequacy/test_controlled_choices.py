@@ -81,7 +81,7 @@ def test_what_cannot_be_told_has_a_row_that_can_be_read(truthful, copied_runs):
     assert runs[2].name in set(unknown["system"])
     assert MAJORITY not in set(unknown["system"]), "it takes the commonest"
     assert (unknown["undecidable"] == unknown["n"]).all()
-    result = CliRunner().invoke(app, ["controlled", "pronouns", *(str(run.folder) for run in runs), "--by", "taken"])
+    result = CliRunner().invoke(app, ["adequacy", "pronouns", *(str(run.folder) for run in runs), "--by", "taken"])
     printed = [line.split("\t")[1] for line in result.stdout.splitlines()[1:]]
     assert printed == split["taken"].tolist()
     figure = choices(split, "taken", TITLES, MAJORITY)
@@ -90,7 +90,7 @@ def test_what_cannot_be_told_has_a_row_that_can_be_read(truthful, copied_runs):
 
 def test_the_command_prints_it_and_the_page_draws_it(truthful, monkeypatch):
     runs, _ = truthful
-    result = CliRunner().invoke(app, ["controlled", "pronouns", *(str(run.folder) for run in runs), "--by", "distance"])
+    result = CliRunner().invoke(app, ["adequacy", "pronouns", *(str(run.folder) for run in runs), "--by", "distance"])
     assert result.exit_code == 0, result.output
     printed = [line.split("\t") for line in result.stdout.splitlines()]
     split = choices_table(runs, "test", "distance")

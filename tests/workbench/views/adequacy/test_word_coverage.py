@@ -68,7 +68,7 @@ def test_table_figure_and_command_say_what_was_counted(runs):
     assert dict(zip(drawn.bucket, drawn.score, strict=True)) == pytest.approx(by_bucket.to_dict())
     assert "Buckets of fewer than 100 sentences are grey" in figure.caption
     assert f"transformer 0.00 %, future-cost-1 {row.percent:.2f} %" in figure.caption
-    done = CliRunner().invoke(app, ["controlled", "coverage", str(right.folder), str(shorter.folder)])
+    done = CliRunner().invoke(app, ["adequacy", "coverage", str(right.folder), str(shorter.folder)])
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 1 + len(table)
 
@@ -90,11 +90,11 @@ def test_runs_of_a_system_are_its_seeds(runs):
     assert both.seeds.tolist() == [2] * 4
     assert (row.form, set(both.form)) == ("sentences", {"seeds and sentences"})
     folders = [str(run.folder) for run in (*runs, *copies)]
-    done = CliRunner().invoke(app, ["controlled", "coverage", *folders, "--over-seeds"])
+    done = CliRunner().invoke(app, ["adequacy", "coverage", *folders, "--over-seeds"])
     assert len(done.stdout.splitlines()) == 1 + len(both)
     with pytest.raises(RunError, match=r"is not the only run of transformer.* with seed 1"):
         over_seeds_table((*runs, right), "test")
-    alone = ["controlled", "coverage", str(right.folder), "--over-seeds"]
+    alone = ["adequacy", "coverage", str(right.folder), "--over-seeds"]
     refused = CliRunner().invoke(app, [*alone, "--baseline", right.name])
     assert refused.exit_code == 2
 
@@ -108,7 +108,7 @@ def test_one_run_has_no_difference(runs):
 def test_what_cannot_be_counted_is_said(runs):
     with pytest.raises(RunError, match="measure 'missed': choose left out, repeated"):
         draw("true-adequacy", Request(runs, "test", options={"measure": "missed"}))
-    done = CliRunner().invoke(app, ["controlled", "coverage", str(runs[0].folder), "--baseline", "x"])
+    done = CliRunner().invoke(app, ["adequacy", "coverage", str(runs[0].folder), "--baseline", "x"])
     assert done.exit_code == 2
     path = runs[1].folder / "translations" / "test" / "references.txt"
     path.write_text(path.read_text(encoding="utf-8").replace(" ", " x ", 1), encoding="utf-8")

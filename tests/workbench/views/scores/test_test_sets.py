@@ -156,7 +156,7 @@ def test_the_page_draws_and_tables_them_on_asking(runs, tmp_path, monkeypatch):
     printed = CliRunner().invoke(cli.app, shlex.split(command)[1:], catch_exceptions=False).stdout
     assert printed.startswith("test\tsystem")
     at.selectbox(key="by-test-metric").select("ter").run()
-    assert "is lowest in news" in " ".join(element.value for element in at.text)
+    assert "is best in news" in " ".join(element.value for element in at.text)
 
 
 def test_one_test_set_or_one_run(runs, tmp_path, monkeypatch):
