@@ -32,8 +32,8 @@ check: lint  # under a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --fast -m "not exhaustive and not timing and not long"
 test: lint  # a sample of the laws with thousands of cases
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not exhaustive"
-test-all: test  # and the other cases, with a kill at every kind of operation on files
-	WORKBENCH_KILLS=distinct $(BIN)/python -m pytest -q -n auto --dist worksteal -m exhaustive
+test-all: test  # and the other cases, with a kill at every kind of operation on files; these take longest and begin
+	WORKBENCH_KILLS=distinct $(BIN)/python -m pytest -q -n auto --dist worksteal -m exhaustive tests/workbench/test_kills.py tests
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .

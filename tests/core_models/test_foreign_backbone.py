@@ -18,6 +18,8 @@ from core_models.traces import TraceWriter
 from tests.foreign_models import FAMILIES, random_model
 from tests.kinds import sampled
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("transformers", reason="the extra `huggingface` is not installed")
 
 CASES = list(itertools.product(FAMILIES, (True, False)))

@@ -24,6 +24,8 @@ from workbench.export.huggingface import ENGINE, converted, export_huggingface, 
 from workbench.export.plain_transformer import refuse_other_systems
 from workbench.store.runs import RunError
 
+pytestmark = pytest.mark.long
+
 transformers = pytest.importorskip("transformers", reason="the extra `huggingface` is not installed")
 
 KINDS = list(itertools.product(("pre", "post"), ("sinusoidal", "learned"), ("all", "target", "none")))
