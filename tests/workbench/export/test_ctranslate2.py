@@ -1,9 +1,6 @@
 """An exported run is the same model in CTranslate2: its forced scores, its translations by the README it comes with."""
 
-import contextlib
-import io
 import itertools
-import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from core_models.config import RunConfig
 from core_models.system_builder import build
 from core_models.system_spec import describe
 from core_models.text.vocabulary import BOS, PAD
+from tests.workbench.export.readme_program import translations_by_readme
 from workbench import cli
 from workbench.export.ctranslate2 import ENGINE, export_ctranslate2, specify
 from workbench.export.plain_transformer import refuse_other_systems
@@ -88,21 +86,12 @@ def test_random_weights_score_and_search_alike(prepared, tmp_path, norm, tied, p
         assert theirs.scores[0] == pytest.approx(one.score, abs=1e-4)
 
 
-def _follow(readme: str, sources: list[str]) -> list[str]:
-    """What the Python in the README prints, with sentences of our own."""
-    program = "\n".join(line[4:] for line in readme.splitlines() if line.startswith("    "))
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        exec(re.sub(r'\["a sentence", "another"\]', repr(sources), program), {})
-    return eval(said.getvalue())
-
-
 def test_a_trained_run_translates_alike_by_its_readme(taught_run, prepared, tmp_path):
     folder = export_ctranslate2(taught_run, tmp_path / "exported")
     translator, test_set = load(taught_run.folder), prepared.test("test")
     ours = translator.translate(test_set.sources)
     assert sum(one.finished for one in ours) > len(ours) // 2
-    assert _follow((folder / "README.txt").read_text(encoding="utf-8"), test_set.sources) == [one.text for one in ours]
+    assert translations_by_readme(folder, test_set.sources) == [one.text for one in ours]
 
     engine = _engine(folder)
     forced = translator.score(test_set.sources, test_set.targets)

@@ -1,10 +1,7 @@
 """An exported run is the same model in `transformers`: its logits, and its translations by the README it comes with."""
 
-import contextlib
-import io
 import itertools
 import json
-import re
 import sys
 
 import pytest
@@ -19,6 +16,7 @@ from core_models.system_spec import describe
 from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS, Vocabulary
 from tests.kinds import sampled
+from tests.workbench.export.readme_program import translations_by_readme
 from workbench import cli
 from workbench.export.huggingface import ENGINE, converted, export_huggingface, how_to_run, write_model
 from workbench.export.plain_transformer import refuse_other_systems
@@ -132,21 +130,12 @@ def test_a_tokenizer_segments_and_joins_every_text_alike(tmp_path, kind):
     assert tokenizer.batch_decode(tokenizer(texts)["input_ids"], skip_special_tokens=True) == vocabulary.decode(ids)
 
 
-def _follow(readme: str, sources: list[str]) -> list[str]:
-    """What the Python in the README prints, with sentences of our own."""
-    program = "\n".join(line[4:] for line in readme.splitlines() if line.startswith("    "))
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        exec(re.sub(r'\["a sentence", "another"\]', repr(sources), program), {})
-    return eval(said.getvalue())
-
-
 def test_a_trained_run_translates_alike_by_its_readme(taught_run, prepared, tmp_path):
     folder = export_huggingface(taught_run, tmp_path / "exported")
     translator, test_set = load(taught_run.folder), prepared.test("test")
     ours = translator.translate(test_set.sources)
     assert sum(one.finished for one in ours) > len(ours) // 2
-    theirs = _follow((folder / "README.txt").read_text(encoding="utf-8"), test_set.sources)
+    theirs = translations_by_readme(folder, test_set.sources)
     assert [text for text, one in zip(theirs, ours, strict=True) if one.finished] == [
         one.text for one in ours if one.finished
     ]
