@@ -148,18 +148,20 @@ def experiment_exhibits(
 ) -> None:
     """Round the weights of finished grids to half precision and pack their runs for a fresh installation to show.
 
-    Stored with them: the cards and findings of the page Start, what the pages Beam sizes, Reranking and Contrastive
-    evaluation show, and the measures of their checkpoints, which are left out.
+    Stored with them: the cards and findings of the page Start, what the pages Adequacy, Beam sizes, Reranking and
+    Contrastive evaluation show, and the measures of their checkpoints, which are left out.
     """
     from workbench.experiments.exhibits import grid_files, pack
+    from workbench.views.adequacy.word_coverage import store_counts
     from workbench.views.beam_size.measure import store_sizes
     from workbench.views.contrastive.measure import store_controlled
     from workbench.views.layer_routing.corpus_figures import store_history
     from workbench.views.reranking.measure import store_lists
     from workbench.views.start.findings import store
 
+    stores = store_controlled, store_sizes, store_lists, store_history, store_counts, store
     for grid_file in file or grid_files():
-        say(pack(grid_file, root, out, say, (store_controlled, store_sizes, store_lists, store_history, store)))
+        say(pack(grid_file, root, out, say, stores))
 
 
 @experiment_app.command("systems")

@@ -7,11 +7,11 @@ and stored next to the runs; the file of another aligner can be given instead. N
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, FiniteFloat
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.aligner import Aligner
+    from analyses.alignment import Link
     from core_models.training.reinforce import Reward
+    from workbench.store.translations import Translations
 
 FOLDER = "aligners"  # next to the runs
 TOWARDS = ("first", "union")  # of several references: only the first counts, or what any of them covers
@@ -50,6 +52,18 @@ class Adequacy(BaseModel):
 
 
 ADEQUACY = ResultCache("adequacy/{}.json", Adequacy.model_dump, Adequacy.model_validate)
+_COUNTS = ("words", "covered", "missed", "under", "repeated", "over")
+
+
+def _as_table(arrays: Mapping[str, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({name: arrays[name] for name in _COUNTS})
+
+
+SENTENCE_COUNTS: ResultCache[pd.DataFrame] = ResultCache(
+    "adequacy/sentences-{}.npz", lambda table: {name: table[name].to_numpy() for name in _COUNTS}, _as_table
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,7 @@ def _prepared_text(run: Run) -> _Text:
 
 
 def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner, towards: str = TOWARDS[0]) -> dict[str, pd.DataFrame]:
-    """`analyses.adequacy.by_sentence` of each run, against one of TOWARDS; raises RunError for another."""
+    """`analyses.adequacy.by_sentence` of each run, cached in it, against one of TOWARDS; RunError for another."""
     from analyses import adequacy
     from analyses.aligner import words
 
@@ -133,13 +147,20 @@ def by_sentence(runs: Sequence[Run], test: str, aligner: Aligner, towards: str =
     reference_lists = references(translations_of)[: 1 if towards == "first" else None]
     reference_words = [list(map(words, lines)) for lines in reference_lists]
     source = list(map(words, next(iter(translations_of.values())).test_set.sources))
-    reference_alignments = [aligner.align_all(source, lines) for lines in reference_words]
-    tables = {}
-    for name, translations in translations_of.items():
+
+    @cache
+    def reference_alignments() -> list[list[set[Link]]]:
+        return [aligner.align_all(source, lines) for lines in reference_words]
+
+    def count(translations: Translations) -> pd.DataFrame:
         hypotheses = list(map(words, translations.hypotheses))
-        tables[name] = adequacy.by_sentence(
-            reference_alignments, aligner.align_all(source, hypotheses), source, reference_words, hypotheses
-        )
+        links = aligner.align_all(source, hypotheses)
+        return adequacy.by_sentence(reference_alignments(), links, source, reference_words, hypotheses)
+
+    tables = {}
+    for run in runs:
+        inputs = {**of_translations(run, test), "aligner": aligner.digest, "towards": towards}
+        tables[run.name] = SENTENCE_COUNTS.cached(run, inputs, partial(count, translations_of[run.name]))
     return tables
 
 

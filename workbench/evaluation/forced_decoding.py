@@ -1,15 +1,15 @@
 """Forced decoding of translations by a run, each sentence in its document, with traces.
 
-All measures of forced translations use this module. At most two runs stay loaded; a run that was trained further is
-loaded again. Knows test sets and runs; torch is imported with the first forced sentence.
+All measures of forced translations use this module. Small models stay loaded; a run that was trained further is loaded
+again. Knows test sets and runs; torch is imported with the first forced sentence.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from analyses.attention import END
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 TARGETS = {"own": "the runs' own translations", "reference": "the references"}
 AT_ONCE = 16  # sentences whose arrays are held
+KEPT_BYTES = 2**28  # of the weights of models that stay loaded
 
 
 class Opened(NamedTuple):
@@ -39,6 +40,10 @@ class Opened(NamedTuple):
 
     translator: Translator
     lock: threading.Lock
+
+
+_models: OrderedDict[tuple[str, tuple[float, int]], Opened] = OrderedDict()  # the one used last at the end
+_lock = threading.Lock()
 
 
 def stamp(run: Run) -> tuple[float, int]:
@@ -50,12 +55,24 @@ def stamp(run: Run) -> tuple[float, int]:
     return status.st_mtime, status.st_size
 
 
-@lru_cache(maxsize=2)
 def opened(reference: str, stamp: tuple[float, int]) -> Opened:
-    """The loaded model of `Run.reference`, cached while its `stamp` is the same. Raises the errors of loading."""
+    """The loaded model of `Run.reference`, cached while its `stamp` is the same. Raises the errors of loading.
+
+    The last two models stay loaded, and further ones while all their weights files have KEPT_BYTES at most.
+    """
     import core_models
 
-    return Opened(core_models.load(reference), threading.Lock())
+    key = reference, stamp
+    with _lock:
+        if key in _models:
+            _models.move_to_end(key)
+            return _models[key]
+    model = Opened(core_models.load(reference), threading.Lock())
+    with _lock:
+        _models[key] = model
+        while len(_models) > 2 and sum(size for _, (_, size) in _models) > KEPT_BYTES:
+            _models.popitem(last=False)
+    return model
 
 
 @dataclass(frozen=True)

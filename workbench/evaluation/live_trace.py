@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.evaluation.document_context import READERS, ContextSentences, read_before
+from workbench.evaluation.document_context import READERS, ContextSentences, context_mechanisms, read_before
 from workbench.evaluation.forced_decoding import Target, force, opened, source_tokens, stamp
 from workbench.store.runs import Run, RunError
 
@@ -107,6 +107,8 @@ def standing_before(
     run: Run, translations: Translations, sentence: int, outputs: Sequence[str] | None = None
 ) -> ContextSentences | None:
     """The context that a run reads before a sentence of a test set, with its own translations by default."""
+    if not context_mechanisms(run):
+        return None
     use = opened(run.reference, stamp(run)).translator.context
     return read_before(use, translations.test_set, sentence, translations.hypotheses if outputs is None else outputs)
 

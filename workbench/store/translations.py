@@ -28,6 +28,7 @@ from workbench.store.line_cache import lines_of
 from workbench.store.translation_records import Detail, Meta, Tree, check, check_truth
 
 _TRUTHS: KeptByFiles[list[dict[str, Any]]] = KeptByFiles(64)
+_DETAILS: KeptByFiles[list[dict[str, Any]]] = KeptByFiles(16)
 OUTDATED_TRACES = "outdated_traces"  # in meta.json: the stamp of traces that were there, of other translations
 
 
@@ -91,11 +92,15 @@ class Translations:
 
     @cached_property
     def details(self) -> list[dict[str, Any]]:
-        """One record per sentence: tokens, source_tokens, score, log_prob, token_log_probs, finished, n_best."""
+        """One record per sentence: tokens, source_tokens, score, log_prob, token_log_probs, finished, n_best.
+
+        Kept while the file is the same, since a page asks for it several times: do not change the records.
+        """
         if self.outside:
             raise RunError(f"{self.folder}: translated elsewhere, so only the texts are known, not how they came about")
         path = self.folder / "details.jsonl"
-        return self._whole(path, list(_checked(path, read_records(path), partial(check, Detail))))
+        records = _DETAILS.get(path, [path], lambda: list(_checked(path, read_records(path), partial(check, Detail))))
+        return self._whole(path, records)
 
     @property
     def outside(self) -> bool:

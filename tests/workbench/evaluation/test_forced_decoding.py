@@ -1,12 +1,15 @@
 """What is forced says what the translator says of it, in its document, however many sentences go at once."""
 
+import operator
 import shutil
+from collections import OrderedDict
 
 import numpy as np
 import pytest
 
 import core_models
 from tests.workbench.views.app_pages import runs_of
+from workbench.evaluation import forced_decoding
 from workbench.evaluation.forced_decoding import Target, force, force_in_documents, opened, stamp, targets_of
 from workbench.store.runs import RunError, open_run
 
@@ -63,6 +66,24 @@ def test_a_run_is_opened_once_until_it_is_trained_on(demo_runs, tmp_path):
     run.weights.unlink()
     with pytest.raises(RunError, match="has no weights yet; train it: workbench resume"):
         stamp(run)
+
+
+def test_small_models_stay_loaded_and_of_large_ones_the_last_two(demo_runs, monkeypatch):
+    runs = runs_of(demo_runs, "transformer", "future-cost-1", "future-cost-2")
+
+    def open_all():
+        return [opened(run.reference, stamp(run)) for run in runs]
+
+    def stay():
+        return list(map(operator.is_, open_all(), open_all()))
+
+    monkeypatch.setattr(forced_decoding, "_models", OrderedDict())
+    assert stay() == [True, True, True]
+    monkeypatch.setattr(forced_decoding, "_models", OrderedDict())
+    monkeypatch.setattr(forced_decoding, "KEPT_BYTES", 1)
+    assert stay() == [False, False, False]  # each was opened after the other two
+    runs = runs[:2]
+    assert stay() == [True, True]
 
 
 def test_what_a_measurement_is_of_changes_with_all_that_is_forced_and_the_run_it_is_forced_through(demo_runs):

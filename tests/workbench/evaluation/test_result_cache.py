@@ -4,6 +4,7 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analyses.context_routing import ContextSpread
@@ -14,7 +15,7 @@ from analyses.scores import extract, preset
 from analyses.word_coverage import SentenceCoverage
 from tests.workbench.papers.written_runs import written_run
 from workbench.evaluation import bleu_cache
-from workbench.evaluation.adequacy import ADEQUACY, Adequacy, MeasureScore
+from workbench.evaluation.adequacy import ADEQUACY, SENTENCE_COUNTS, Adequacy, MeasureScore
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR, AlignmentError
 from workbench.evaluation.result_cache import of_forced_references, of_translations
 from workbench.store import read_only
@@ -60,9 +61,12 @@ KINDS = {
     "adequacy": (
         ADEQUACY, Adequacy(aligner="0b", measures=[MeasureScore(measure="CDR", score=0.5, low=0.4, high=1, n=9)])
     ),
+    "adequacy of sentences": (SENTENCE_COUNTS, pd.DataFrame({
+        "words": [9, 1], "covered": [8, 1], "missed": [2, 0], "under": [0.25, 0.0], "repeated": [0, 1],
+        "over": [0.0, 1.0]})),
     "bleu": (bleu_cache.SCORES, 27.5),
 }  # fmt: skip
-MAY_BE_NAN = {"diversity", "activations", "far", "past_overlap", "future_overlap"}
+MAY_BE_NAN = {"diversity", "activations", "far", "past_overlap", "future_overlap", "under", "over"}
 OPTIONAL = {"version", "towards"}  # what entries of earlier versions lack: the first of either
 
 

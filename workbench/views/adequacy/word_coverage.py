@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from workbench.evaluation.gold_alignments import Truth, truth_of, truths
+from workbench.evaluation.adequacy import adequacy_table, aligner_of
+from workbench.evaluation.gold_alignments import Truth, has_truth, truth_of, truths
 from workbench.evaluation.result_cache import ResultCache, of_translations
 from workbench.evaluation.scoring import by_seed, references
 from workbench.store.runs import Run, RunError
@@ -86,6 +87,16 @@ def _parse(content: Mapping[str, Any]) -> list[SentenceCoverage]:
 
 
 COUNTERPARTS = ResultCache("counterparts/{}.json", _dump, _parse)
+
+
+def store_counts(runs: Sequence[Run], test: str) -> None:
+    """Store beside runs what the page Adequacy counts in a test set, if that has references."""
+    if not runs[0].translations(test).test_set.references:
+        return
+    adequacy_table(runs, test, aligner_of(runs, test)[0])
+    for run in runs:
+        if has_truth(run, test):
+            by_sentence(run, test)
 
 
 def statistics(runs: Sequence[Run], test: str, measure: str) -> dict[str, ShareStatistics]:
