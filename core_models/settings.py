@@ -185,9 +185,9 @@ def settings_in(text: str) -> list[str]:
 
 
 def read_value(text: str, where: str) -> Any:
-    """A value of the command line, read as YAML; raises ConfigError."""
+    """A value of the command line, read as YAML; raises ConfigError. A lone "-" is a name, not a list of nothing."""
     try:
-        return yaml.safe_load(text)
+        return text if text.strip() == "-" else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{where}: the value is not readable as YAML ({_explain_yaml(error)}); quote it") from None
 

@@ -7,7 +7,7 @@ import json
 import shlex
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -95,6 +95,7 @@ def test_the_printed_command_says_the_same_options_and_only_what_differs(case):
 
 @settings(deadline=None, max_examples=300)
 @given(given_options())
+@example(("scores-by-test", "tests", ("-",), OWN["scores-by-test"].read({"tests": ["-"]})))
 def test_text_json_and_typed_values_are_one(case):
     name, option, value, wanted = case
     stored = recipe_of(name, Request((), options={option: value})).options

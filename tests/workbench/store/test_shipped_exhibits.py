@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 import core_models
+from analyses import aligner as aligners
 from core_models.resources import data_folder
 from tests.kinds import sampled
+from workbench.evaluation import adequacy
 from workbench.evaluation.live_trace import trace_sentence
+from workbench.evaluation.result_cache import of_translations
 from workbench.evaluation.scoring import score_table
 from workbench.figures.request import Request
 from workbench.store import exhibits
 from workbench.store.listing import listing
 from workbench.store.runs import open_run
+from workbench.views.adequacy.word_coverage import COUNTERPARTS
 from workbench.views.beam_size.figures import sizes_table
 from workbench.views.contrastive import measure as contrastive
 from workbench.views.reranking.figures import WeightsOptions, weights_table
@@ -82,6 +86,18 @@ def test_measures_of_its_search_are_stored(name, empty):
     (best, *_) = weights_table(request, WeightsOptions())["score"]
     scores = score_table(list(request.runs), "test").set_index("metric")["score"]
     assert best == pytest.approx(scores["bleu"]), "without reranking it is the search's own choice"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_adequacy_is_counted_with_them(name, empty):
+    run = open_run(name, empty)
+    (test,) = (test for test in run.tests() if run.traced(test))
+    (aligner,) = (run.folder.parent / adequacy.FOLDER).glob("*.npz")
+    counts = of_translations(run, test)
+    key = {**counts, "aligner": aligners.load(aligner).digest, "towards": "first"}
+    assert len(adequacy.SENTENCE_COUNTS.load(run, key)) == len(run.translations(test))
+    assert len(COUNTERPARTS.load(run, counts, test)) == len(run.translations(test))
+    assert adequacy.ADEQUACY.load(run, counts, test).aligner == key["aligner"]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("exhibits-documents/")])

@@ -94,6 +94,24 @@ def test_only_buckets_with_few_sentences_and_their_neighbours_are_drawn_grey():
     assert len({mark.style.colour for mark in marks_of(lengths.length_scores(table, minimum_n=1), Line)}) == 1
 
 
+def test_more_systems_than_two_have_error_bars_side_by_side_in_each_bucket():
+    two = length_table()
+    three = pd.concat([two, two[:2].assign(system="third")], ignore_index=True)
+    assert all(mark.low for mark in marks_of(lengths.length_scores(two), Line))
+    figure = lengths.length_scores(three, minimum_n=1)
+    assert not any(mark.low for mark in marks_of(figure, Line))
+    bars = pd.concat([mark.table for mark in marks_of(figure, Points) if mark.low == "low" and mark.high == "high"])
+    assert len(bars) == len(three)
+    for place, (bucket, rows) in enumerate(bars.groupby("bucket", sort=True)):
+        assert rows["place"].nunique() == 3, bucket
+        assert rows["place"].between(place - 0.4, place + 0.4).all()
+    (strip,) = marks_of(figure, Bars, panel=1)
+    assert strip.table["place"].tolist() == [0, 1]
+    differences = lengths.length_differences(three, minimum_n=1)
+    (sign,) = marks_of(differences, Labels)
+    assert sign.table["place"].item() in bars.loc[bars["system"] == "gdr", "place"].tolist()
+
+
 def test_only_significant_differences_carry_the_sign():
     table = length_table()
     figure = lengths.length_differences(table[table["system"] == "gdr"], "BLEU", "transformer")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-MOST_STEPS = 12  # drawn by default
+MOST_STEPS = 24  # drawn by default
 
 
 def _window(value: object) -> object:

@@ -38,9 +38,14 @@ view = columns[0].segmented_control(
 first = columns[1].selectbox(
     "System", [run.name for run in compatible_runs], format_func=names.__getitem__, key="system", bind="query-params"
 )
-other_names = [run.name for run in compatible_runs if run.name != first]
+others = [run for run in compatible_runs if run.name != first]
+other_names = [run.name for run in others]
+# A search that knows future cost is what the plots are for; else the next run.
+beside = next((place for place, run in enumerate(others) if "future_cost" in run.mechanisms), 0)
 second = (
-    columns[2].selectbox("Beside", other_names, format_func=names.__getitem__, key="beside", bind="query-params")
+    columns[2].selectbox(
+        "Beside", other_names, beside, format_func=names.__getitem__, key="beside", bind="query-params"
+    )
     if view != "one"
     else None
 )

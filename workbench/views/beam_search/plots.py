@@ -55,7 +55,7 @@ def beam_tree(
     rows = split_into_rows([shown])
     panels = tuple(_tree_panel(row, 0, row_title("", row, len(rows))) for row in rows)
     caption = _caption(len(nodes) - len(shown), len(rows), minimum_probability)
-    return Figure("beam-tree", title, panels, caption, _summary(shown), "page")
+    return Figure("beam-tree", title, panels, caption, _summary(shown, nodes), "page")
 
 
 def beam_trees_side_by_side(
@@ -79,7 +79,7 @@ def beam_trees_side_by_side(
     )
     hidden = len(first) + len(second) - sum(map(len, shown))
     caption = f"{names[0]} above, {names[1]} below. {_caption(hidden, len(rows), minimum_probability)}"
-    summary = " ".join(f"{name}: {_summary(nodes)}" for name, nodes in zip(names, shown, strict=True))
+    summary = " ".join(f"{name}: {_summary(*both)}" for name, *both in zip(names, shown, (first, second), strict=True))
     return Figure("beam-trees", title, panels, caption, summary, "page", shared_x=len(rows) == 1)
 
 
@@ -149,11 +149,11 @@ def _caption(hidden: int, rows: int, minimum_probability: float) -> str:
     return f"{rules} {hidden} nodes are not drawn: P(word) < {minimum_probability:g}, or left out by choice."
 
 
-def _summary(nodes: pd.DataFrame) -> str:
-    best = nodes[nodes["on_best"]].sort_values("step")
+def _summary(shown: pd.DataFrame, nodes: pd.DataFrame) -> str:
+    best = nodes[nodes["on_best"].astype(bool)].sort_values("step")
     tokens = [str(word) for word in best["word"] if str(word)]
     text = text_of(tokens) if are_pieces(tokens) else " ".join(tokens)
-    finished = int((nodes["fate"] == "finished").sum())
-    return (
-        f"The best path reads {text!r}; {len(nodes) - len(best)} other nodes are drawn, {finished} hypotheses finished."
-    )
+    others, finished = int((~shown["on_best"]).sum()), int((nodes["fate"] == "finished").sum())
+    last, steps = int(shown["step"].max()), int(nodes["step"].max())
+    window = f" up to step {last} of {steps}" if last < steps else ""
+    return f"The best path reads {text!r}; {finished} hypotheses finished. {others} other nodes are drawn{window}."

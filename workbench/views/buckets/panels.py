@@ -1,6 +1,6 @@
-"""Shared parts of figures over buckets: lines with bands for systems, n below, and small buckets in gray.
+"""Shared parts of figures over buckets: lines with intervals for systems, n below, and small buckets in gray.
 
-The bar of a bucket with fewer than `minimum_n` members is gray, and so are the lines and bands next to it.
+The bar of a bucket with fewer than `minimum_n` members is gray, and so are the lines and intervals next to it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import pandas as pd
 
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis
-from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, SeriesStyle
+from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, SeriesStyle
 
 MINIMUM_N = 100
+MOST_BANDS = 2  # systems
+_SPREAD = 0.25  # of the first and last system from the middle of a bucket, whose width is 1
 _FEW = "#C4C4C4"
 _MOST_LEVEL = 48  # most characters of all labels of an axis at the width of a paper's column
 
@@ -38,15 +40,47 @@ def styles_of(table: pd.DataFrame, requested: dict[str, SeriesStyle] | None) -> 
     return theme.styles(list(dict.fromkeys(table["system"])), requested)
 
 
-def lines(
+def spread(table: pd.DataFrame) -> pd.DataFrame:
+    """Move the systems of each bucket apart, for error bars, if their bands would cover each other."""
+    systems = list(dict.fromkeys(table["system"]))
+    if len(systems) <= MOST_BANDS:
+        return table
+    offsets = dict(zip(systems, np.linspace(-_SPREAD, _SPREAD, len(systems)), strict=True))
+    return table.assign(place=table["place"] + table["system"].map(offsets))
+
+
+def curves(
+    table: pd.DataFrame,
+    y: str,
+    styles: dict[str, SeriesStyle],
+    hover: tuple[str, ...],
+    low: str | None = None,
+    high: str | None = None,
+    minimum_n: int = MINIMUM_N,
+) -> list[Mark]:
+    """Lines of all systems of a `spread` table: with bands, of more than MOST_BANDS systems with error bars."""
+    systems, marks = by_system(table), []
+    for system, rows in systems:
+        if low is None or len(systems) <= MOST_BANDS:
+            marks += _line(rows, y, system, styles[system], hover, low, high, minimum_n)
+            continue
+        marks += _line(rows, y, system, styles[system], hover, None, None, minimum_n)
+        small = rows["n"] < minimum_n
+        for part, style in ((rows[~small], styles[system]), (rows[small], replace(styles[system], colour=_FEW))):
+            if len(part):
+                marks.append(Points(part, "place", y, system, style, hover, legend=False, low=low, high=high))
+    return marks
+
+
+def _line(
     rows: pd.DataFrame,
     y: str,
     series: str,
     style: SeriesStyle,
     hover: tuple[str, ...],
-    low: str | None = None,
-    high: str | None = None,
-    minimum_n: int = MINIMUM_N,
+    low: str | None,
+    high: str | None,
+    minimum_n: int,
 ) -> list[Mark]:
     """Lines of a system: in its color through large buckets, in gray through small buckets and to their neighbors.
 

@@ -7,7 +7,7 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Labels, Line, Mark, SeriesStyle, rule
-from workbench.views.buckets.panels import MINIMUM_N, by_system, extremes, framed, lines, placed, styles_of
+from workbench.views.buckets.panels import MINIMUM_N, by_system, curves, extremes, framed, placed, spread, styles_of
 
 _SCORES = ("system", "bucket", "n", "score", "low", "high")
 _DIFFERENCES = ("system", "bucket", "n", "delta", "low", "high", "p_holm")
@@ -21,13 +21,11 @@ def length_scores(
     minimum_n: int = MINIMUM_N,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Line with band for each system over the buckets; below, n per bucket; gray where n < `minimum_n`."""
+    """Line with intervals for each system over the buckets; below, n per bucket; gray where n < `minimum_n`."""
     require_columns(table, _SCORES, "table")
     ordered, buckets = placed(table)
     series_styles = styles_of(ordered, styles)
-    marks: list[Mark] = []
-    for system, rows in by_system(ordered):
-        marks += lines(rows, "score", system, series_styles[system], ("bucket", "n"), "low", "high", minimum_n)
+    marks = curves(spread(ordered), "score", series_styles, ("bucket", "n"), "low", "high", minimum_n)
     caption, summary = f"{metric} by {length} with 95% intervals.", extremes(ordered, "score", metric, minimum_n)
     return framed("length-scores", f"{metric} by {length}", marks, Axis(metric), ordered, buckets, length, caption,
                   summary, minimum_n)  # fmt: skip
@@ -42,14 +40,14 @@ def length_differences(
     minimum_n: int = MINIMUM_N,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Difference to the baseline's score by bucket, with bands; ∗ marks p after Holm below `alpha`."""
+    """Difference to the baseline's score by bucket, with intervals; ∗ marks p after Holm below `alpha`."""
     require_columns(table, _DIFFERENCES, "table")
     ordered, buckets = placed(table)
     series_styles = styles_of(ordered, styles)
-    marks: list[Mark] = [rule(0.0)]
-    for system, rows in by_system(ordered):
+    drawn, hover = spread(ordered), ("bucket", "n", "p_holm")
+    marks: list[Mark] = [rule(0.0), *curves(drawn, "delta", series_styles, hover, "low", "high", minimum_n)]
+    for system, rows in by_system(drawn):
         style = series_styles[system]
-        marks += lines(rows, "delta", system, style, ("bucket", "n", "p_holm"), "low", "high", minimum_n)
         significant = rows[(rows["p_holm"] < alpha) & (rows["n"] >= minimum_n)].assign(text="∗")
         if len(significant):
             marks.append(Labels(significant, "place", "delta", system, style, align="above", bold=True, font_points=9))
@@ -72,9 +70,7 @@ def output_lengths(
     reference = ordered.drop_duplicates("bucket").sort_values("place")
     gray = SeriesStyle(theme.NEUTRAL, "solid", "none", width=1.5)
     marks: list[Mark] = [Line(reference, "place", "mean_reference_length", "reference", gray, ("bucket",))]
-    for system, rows in by_system(ordered):
-        hover = ("bucket", "n", "length_ratio")
-        marks += lines(rows, "mean_output_length", system, series_styles[system], hover, minimum_n=minimum_n)
+    marks += curves(ordered, "mean_output_length", series_styles, ("bucket", "n", "length_ratio"), minimum_n=minimum_n)
     return framed("output-lengths", f"Output length by {length}", marks, Axis("mean length"), ordered, buckets, length,
                   f"Mean length of output and reference by {length}.",
                   extremes(ordered, "length_ratio", "Output length per reference length", minimum_n),

@@ -19,14 +19,12 @@ def word_f_measure(
     minimum_n: int = panels.MINIMUM_N,
     styles: dict[str, SeriesStyle] | None = None,
 ) -> Figure:
-    """Line with band for each system over frequency buckets; below, the reference words of each bucket."""
+    """Line with intervals for each system over frequency buckets; below, the reference words of each bucket."""
     require_columns(table, _F_MEASURES, "table")
     placed, names = panels.placed(table)
     series_styles = panels.styles_of(placed, styles)
-    marks: list[Mark] = []
-    for system, rows in panels.by_system(placed):
-        hover = ("bucket", "n", "precision", "recall")
-        marks += panels.lines(rows, "score", system, series_styles[system], hover, "low", "high", minimum_n)
+    hover = ("bucket", "n", "precision", "recall")
+    marks = panels.curves(panels.spread(placed), "score", series_styles, hover, "low", "high", minimum_n)
     return panels.framed(
         "word-f-measure", "F-measure of words by frequency", marks, Axis("F-measure"), placed, names,
         "frequency of the word",

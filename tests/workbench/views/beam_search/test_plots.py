@@ -52,6 +52,13 @@ def test_beam_tree_draws_the_analysis_and_hides_the_unlikely():
     assert best.table["y"].nunique() == 1
 
 
+def test_the_summary_of_a_window_says_the_whole_translation_and_where_the_window_ends():
+    whole, window = (beam.beam_tree(_long(6), steps=steps).summary for steps in (None, (1, 3)))
+    assert whole.split(";")[0] == window.split(";")[0]
+    assert window.endswith("are drawn up to step 3 of 6.")
+    assert whole.endswith("are drawn.")
+
+
 def test_beam_tree_edges_meet_their_nodes():
     figure = beam.beam_tree(beam_analysis.tree(RECORD), minimum_probability=0.0)
     nodes = pd.concat([mark.table for mark in marks_of(figure, Points)])
