@@ -40,8 +40,6 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 screenshots: $(VENV)/.dev
-	$(BIN)/workbench demo
-	$(BIN)/workbench demo em-routing gdr-bow-bca han-encoder
 	$(BIN)/python docs/screenshots.py
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+[a-z0-9.]+$$//' > constraints.txt

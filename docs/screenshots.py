@@ -1,12 +1,13 @@
-"""The pictures of data/screenshots: pages of the app on the demo's runs, in headless Chromium.
+"""The pictures of data/screenshots: pages of the app on the exhibits, in headless Chromium.
 
-`python docs/screenshots.py [RUNS] [FOLDER]` makes those whose runs are there and names the others.
+`python docs/screenshots.py [FOLDER]` makes them.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
@@ -17,52 +18,46 @@ from workbench.benchmark.scale.app import AT_REST, browsing, serving
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-DEMO = ("transformer", "future-cost-1", "future-cost-2")
-SENTENCE = 7
 WIDTH = 1200
 MOST_HEIGHT = 1400
 
 
 class Picture(NamedTuple):
-    """A page by its place in the URL, with these runs of the demo."""
+    """A page by its place in the URL, with these exhibits, and what else the query says."""
 
     name: str
     page: str
     runs: Sequence[str]
+    query: Mapping[str, object]
 
 
 PICTURES = (
-    Picture("beam-trees", "beam_trees", DEMO),
-    Picture("lengths", "lengths", DEMO),
-    Picture("future-cost", "future_cost", DEMO),
-    Picture("attention", "attention", DEMO),
-    Picture("layer-routing", "routing", ("em-routing",)),
-    Picture("past-future", "past_future", ("gdr-bow-bca",)),
-    Picture("document-context", "context", ("han-encoder",)),
+    Picture("beam-trees", "beam_trees", ("exhibits/transformer", "exhibits/future-cost-1"), {"sentence": 4}),
+    Picture("lengths", "lengths", ("exhibits/transformer", "exhibits/pfrnn-loss", "exhibits/em-routing"), {}),
+    Picture("future-cost", "future_cost", ("exhibits/future-cost-1",), {"sentence": 4}),
+    Picture("attention", "attention", ("exhibits/transformer", "exhibits/rnnsearch"), {"sentence": 4}),
+    Picture("layer-routing", "routing", ("exhibits/em-routing",), {"sentence": 4}),
+    Picture("past-future", "past_future", ("exhibits/gdr-bow-bca",), {"sentence": 4, "target": "reference"}),
+    Picture("document-context", "context", ("exhibits-documents/document-transformer",), {"sentence": 4}),
 )
 
 
 def main() -> None:
-    """Make the pictures that can be made."""
-    runs, folder, *_ = [*sys.argv[1:], *("runs", "data/screenshots")[len(sys.argv) - 1 :]]
-    missing = take(Path(runs), Path(folder))
-    if missing:
-        print(f"not made: {', '.join(missing)}; train their runs: workbench demo em-routing gdr-bow-bca han-encoder")
+    """Make all pictures."""
+    take(Path(sys.argv[1] if len(sys.argv) > 1 else "data/screenshots"))
 
 
-def take(root: Path, folder: Path) -> list[str]:
-    """Write FOLDER/NAME.png of every picture whose runs lie in ROOT/demo; the names of the others."""
-    able = [picture for picture in PICTURES if all((root / "demo" / run).is_dir() for run in picture.runs)]
+def take(folder: Path, pictures: Sequence[Picture] = PICTURES) -> None:
+    """Write FOLDER/NAME.png of every picture."""
     folder.mkdir(parents=True, exist_ok=True)
-    with serving(root) as (address, _), browsing() as page:
-        for picture in able:
+    with tempfile.TemporaryDirectory() as no_runs, serving(Path(no_runs)) as (address, _), browsing() as page:
+        for picture in pictures:
             _take(page, address, picture, folder)
-    return [picture.name for picture in PICTURES if picture not in able]
 
 
 def _take(page: Page, address: str, picture: Picture, folder: Path) -> None:
     """Picture the page from its top, at most MOST_HEIGHT of it. Raises RuntimeError where it shows an error."""
-    query = urlencode({"runs": [f"demo/{run}" for run in picture.runs], "sentence": SENTENCE}, doseq=True)
+    query = urlencode({"runs": list(picture.runs), **picture.query}, doseq=True)
     page.set_viewport_size({"width": WIDTH, "height": 1000})
     page.goto(f"{address}/{picture.page}?{query}")
     page.get_by_role("heading", name=PAGES[picture.page].title, level=1).wait_for()

@@ -19,7 +19,6 @@ from workbench.figures.registry import load, of_a_sentence
 from workbench.figures.request import Request
 from workbench.plotting.grammar import Font
 from workbench.store.file_digests import digest_of
-from workbench.store.runs import Run
 
 
 class Recipe(Section):
@@ -82,9 +81,9 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
     """
     words = ["workbench", "figure", name]
     for run in request.runs:
-        words += ["--run", path_of(run)]
+        words += ["--run", run.argument]
     for run in request.palette_runs:
-        words += ["--palette-runs", path_of(run)]
+        words += ["--palette-runs", run.argument]
     words += ["--test", request.test] if request.test else []
     words += ["--sentence", str(request.sentence)] if of_a_sentence(name) else []
     words += ["--baseline", request.baseline] if request.baseline else []
@@ -108,13 +107,6 @@ def _typed(value: Any) -> str:
             if read_value(value, "--option") == value:
                 return value
     return json.dumps(value, ensure_ascii=False)
-
-
-def path_of(run: Run) -> str:
-    """RUN or RUN@step for a command line, relative to the current folder if the run is below it."""
-    folder, current = run.folder.absolute(), Path.cwd()
-    path = folder.relative_to(current) if folder.is_relative_to(current) else run.folder
-    return f"{path}@{run.step}" if run.step else str(path)
 
 
 def _differing(name: str, request: Request) -> dict[str, Any]:

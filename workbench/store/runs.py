@@ -76,13 +76,22 @@ class Run:
 
     @property
     def reference(self) -> str:
-        """RUN or RUN@step, as `core_models.load` and the command line take it."""
+        """RUN or RUN@step, as `core_models.load` takes it."""
         return f"{self.folder}@{self.step}" if self.step else str(self.folder)
 
     @property
+    def argument(self) -> str:
+        """RUN or RUN@step for a command line: an exhibit by its name, a run below the current folder from there."""
+        folder, current = self.folder.absolute(), Path.cwd()
+        shown = exhibits.root() if exhibits.is_exhibit(self.name) else None
+        below = next((place for place in (shown, current) if place and folder.is_relative_to(place)), None)
+        path = self.folder if below is None else folder.relative_to(below)
+        return f"{path}@{self.step}" if self.step else str(path)
+
+    @property
     def typed(self) -> str:
-        """`reference` quoted for a shell, for commands to be copied."""
-        return shlex.quote(self.reference)
+        """`argument` quoted for a shell, for commands to be copied."""
+        return shlex.quote(self.argument)
 
     @property
     def weights(self) -> Path:

@@ -4,6 +4,7 @@ They were made once; so this also holds the formats of configurations, weights, 
 """
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,16 @@ def test_they_are_finished_runs_of_less_than_forty_megabytes(empty):
     assert {name.rpartition("/")[2] for name in NAMES} == SYSTEMS
     assert all(run.finished for run in listing(empty).known)
     assert sum(path.stat().st_size for path in FILES.iterdir()) < 40e6
+
+
+def test_a_command_names_an_exhibit_as_listed_and_a_run_below_the_folder_by_its_path(empty, monkeypatch, tmp_path):
+    run = open_run(NAMES[0], empty)
+    assert run.argument == NAMES[0]
+    assert open_run(run.argument).folder == run.folder
+    own = open_run(shutil.copytree(run.folder, tmp_path / "runs" / NAMES[0]))
+    assert own.argument == str(own.folder)
+    monkeypatch.chdir(tmp_path)
+    assert open_run(NAMES[0], empty).argument == f"runs/{NAMES[0]}"
 
 
 @pytest.mark.parametrize("name", sampled(NAMES, every=3))

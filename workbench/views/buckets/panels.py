@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import category_axis
+from workbench.plotting.axes import category_axis, side_by_side
 from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, SeriesStyle
 
 MINIMUM_N = 100
 MOST_BANDS = 2  # systems
-_SPREAD = 0.25  # of the first and last system from the middle of a bucket, whose width is 1
 _FEW = "#C4C4C4"
 _MOST_LEVEL = 48  # most characters of all labels of an axis at the width of a paper's column
 
@@ -45,8 +44,7 @@ def spread(table: pd.DataFrame) -> pd.DataFrame:
     systems = list(dict.fromkeys(table["system"]))
     if len(systems) <= MOST_BANDS:
         return table
-    offsets = dict(zip(systems, np.linspace(-_SPREAD, _SPREAD, len(systems)), strict=True))
-    return table.assign(place=table["place"] + table["system"].map(offsets))
+    return table.assign(place=table["place"] + table["system"].map(side_by_side(systems)))
 
 
 def curves(

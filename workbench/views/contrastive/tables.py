@@ -56,7 +56,7 @@ def command(runs: Sequence[Run], options: ContrastiveOptions) -> str:
         "workbench",
         "contrastive-eval",
         *test_set_arguments,
-        *(word for run in runs for word in ("--run", run.reference)),
+        *(word for run in runs for word in ("--run", run.argument)),
     ]
     return shlex.join([*arguments, *(["--tag", options.tag] if options.tag else [])])
 

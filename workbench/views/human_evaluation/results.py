@@ -58,7 +58,7 @@ def new_study(frame: Frame) -> None:
 def _command(frame: Frame, name: str, sentences: int, seed: int, reference: bool = False) -> str:
     words = ["workbench", "rating", "new", name]
     for run in frame.tested:
-        words += ["--run", run.reference]
+        words += ["--run", run.argument]
     words += ["--test", frame.view.test, "--sentences", str(sentences), "--seed", str(seed), "--runs", str(frame.root)]
     return shlex.join([*words, *(["--reference"] if reference else [])])
 

@@ -18,5 +18,5 @@ heading(
 if read_only.active():
     empty_states.empty_state(read_only.WHY)
     st.stop()
-scored = ("evaluate", *(run.reference for run in frame.tested), "--test", frame.view.test)
+scored = ("evaluate", *(run.argument for run in frame.tested), "--test", frame.view.test)
 table.show(frame.root, scored if frame.tested else ("demo", "--runs", str(frame.root)))

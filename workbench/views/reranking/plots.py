@@ -14,6 +14,7 @@ from workbench.plotting.grammar import Axis, Figure, Line, Mark, Panel, Points, 
 _CURVES = ("system", "weight", "score", "low", "high", "changed")
 _CHOICES = ("system", "choice", "weights", "score", "low", "high", "delta", "changed")
 _ROW_INCHES = 0.3
+MOST_BANDS = 2  # systems; the bands of more would cover each other
 
 
 def rescored(
@@ -25,6 +26,8 @@ def rescored(
 ) -> Figure:
     """BLEU over the weight of a part (left), and for each choice of weights (right), with intervals.
 
+    On the left, intervals are drawn of MOST_BANDS systems at most.
+
     Dotted, in the color of the system: BLEU of the search's choice. changed: share of sentences with another
     hypothesis than the search's.
     """
@@ -34,13 +37,12 @@ def rescored(
     series_styles = theme.styles(systems, styles)
     searched = choices.drop_duplicates("system").set_index("system")["score"]
     lines: list[Mark] = []
+    band = ("low", "high") if len(systems) <= MOST_BANDS else (None, None)
     for system in dict.fromkeys(curves["system"]):
         rows = curves[curves["system"] == system].sort_values("weight")
         style = series_styles[system]
         lines.append(rule(float(searched[system]), style=replace(style, dash="dot", marker="none", width=0.75)))
-        lines.append(
-            Line(rows, "weight", "score", system, replace(style, marker="none"), ("changed",), True, "low", "high")
-        )
+        lines.append(Line(rows, "weight", "score", system, replace(style, marker="none"), ("changed",), True, *band))
     names = list(dict.fromkeys(choices["choice"]))
     dots: list[Mark] = []
     for system, aside in side_by_side(systems).items():

@@ -66,7 +66,7 @@ def _offer_to_score(frame: Frame, without: set[str]) -> None:
     """Command that computes missing scores, which take too long for a page."""
     runs = run_table.unscored([run for run in frame.runs if run.name in without], frame.view.test)
     if runs:
-        command = ["workbench", "evaluate", *(run.reference for run in runs), "--test", frame.view.test]
+        command = ["workbench", "evaluate", *(run.argument for run in runs), "--test", frame.view.test]
         empty_state(
             f"BLEU of {len(runs)} of them was not computed yet, which takes a while on a large test set. Compute it:",
             shlex.join([*command, "--metrics", "bleu"]),

@@ -154,7 +154,7 @@ def show_by_test(frame: Frame, metrics: list[str], method: str, counting: Counti
     if compared is not None:
         corrected = f"p (Holm-corrected) over all {len(compared)} differences of the table"
         st.caption(escape_markdown(f"Δ: to {baseline}. {METHOD_TEXTS[method]}; {corrected}."))
-    arguments = ["compare" if len(runs) > 1 else "evaluate", *(run.reference for run in runs)]
+    arguments = ["compare" if len(runs) > 1 else "evaluate", *(run.argument for run in runs)]
     arguments += [word for test in tests for word in ("--test", test)]
     arguments += ["--method", method] if len(runs) > 1 else []
     with st.popover("Command"):
@@ -204,6 +204,6 @@ def _table(
         table, hide_index=True, column_config=columns, column_order=list(columns), placeholder="–", key=title,
         alt=title,
     )  # fmt: skip
-    arguments = ["workbench", command[0], *(run.reference for run in runs), "--test", test, *command[1:]]
+    arguments = ["workbench", command[0], *(run.argument for run in runs), "--test", test, *command[1:]]
     with st.popover("Command"):
         st.code(shlex.join([*arguments, "--metrics", ",".join(metrics)]), language="bash", wrap_lines=True)
