@@ -37,8 +37,8 @@ PICTURES = (
     Picture("future-cost", "future_cost", ("exhibits/future-cost-1",), {"sentence": 4}),
     Picture("attention", "attention", ("exhibits/transformer", "exhibits/rnnsearch"), {"sentence": 4}),
     Picture("layer-routing", "routing", ("exhibits/em-routing",), {"sentence": 4}),
-    Picture("past-future", "past_future", ("exhibits/gdr-bow-bca",), {"sentence": 4, "target": "reference"}),
-    Picture("document-context", "context", ("exhibits-documents/document-transformer",), {"sentence": 4}),
+    Picture("past-future", "past_future", ("exhibits/gdr-bow-bca",), {"sentence": 4, "translation": "Reference"}),
+    Picture("document-context", "context", ("exhibits-documents/document-transformer",), {"sentence": 40}),
 )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.evaluation import scoring
+from workbench.evaluation.document_context import context_mechanisms
+from workbench.evaluation.gold_alignments import has_truth
 from workbench.evaluation.result_cache import ResultCache
 from workbench.store.provenance import digests
 from workbench.store.runs import Run, RunError
@@ -50,17 +52,23 @@ def most_different(runs: Sequence[Run], test: str, allowed: Callable[[int, int],
 def default_sentence(runs: Sequence[Run], test: str) -> int:
     """The sentence that pages show first: where the runs differ most, of those with enough words and beam trees.
 
-    Beam trees do not count if some run has none. It is 0 for one run, without references, and for more than
-    `MOST_SCORED` translations, which take seconds to score. Cached beside the first run.
+    Beam trees do not count if some run has none. Of runs that all read earlier sentences, one with a pronoun for a noun
+    of these, where the test set says so. It is 0 for one run, without references, and for more than `MOST_SCORED`
+    translations, which take seconds to score. Cached beside the first run.
     """
     if len(runs) < 2 or sum(len(run.translations(test)) for run in runs) > MOST_SCORED:
         return 0
     recorded = min(run.translations(test).trees for run in runs) or len(runs[0].translations(test))
     inputs = {"test": test, "runs": [[run.name, digests(run, test)] for run in runs], "recorded": recorded}
+    in_documents = has_truth(runs[0], test) and all(map(context_mechanisms, runs))
+    if in_documents:
+        inputs["pronoun"] = PRONOUN
 
     def compute() -> int:
         sources = runs[0].translations(test).test_set.sources[:recorded]
         worth_it = {row for row, source in enumerate(sources) if len(source.split()) >= FEWEST_WORDS}
+        if in_documents:
+            worth_it = worth_it.intersection(_with_pronoun(runs, test)) or worth_it
         return most_different(runs, test, lambda row, _: not worth_it or row in worth_it)
 
     return DEFAULTS.cached(runs[0], inputs, compute)

@@ -108,3 +108,11 @@ def test_the_first_sentence_has_a_beam_tree_of_every_run(graded_runs):
     starts = graded_runs[1].translations_folder("test") / "trees.npy"
     np.save(starts, np.load(starts)[: most + 1])  # of the sentences before it
     assert default_sentence(graded_runs, "test") == np.ptp(_chrf(graded_runs), axis=0)[:most].argmax()
+
+
+def test_runs_that_read_documents_begin_with_a_pronoun_that_needs_them(context_runs, demo_runs):
+    most = default_sentence(context_runs, "test")
+    truth = context_runs[0].translations("test").truth
+    assert "it" in truth[most]["phenomena"]
+    mixed = [*context_runs, runs_of(demo_runs, "transformer")[0]]
+    assert default_sentence(mixed, "test") == most_different(mixed, "test", lambda _, words: words >= FEWEST_WORDS)
