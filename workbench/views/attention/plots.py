@@ -121,7 +121,7 @@ def _same_axes(panels: list[Panel], axis: str) -> bool:
 
 def _summary(cells: pd.DataFrame, labels: tuple[str, str]) -> str:
     """How sharp the maps are: the mean over a map's rows of their largest weight; of several maps the two extremes."""
-    keys, queries = labels
+    keys, queries = (label.removesuffix(" (sources)") for label in labels)
     rows = {str(panel): rows for panel, rows in cells.groupby("panel", sort=False)}
     sharpness = {panel: table.groupby("query")["weight"].max().mean() for panel, table in rows.items()}
     if len(rows) > 1:
@@ -134,6 +134,6 @@ def _summary(cells: pd.DataFrame, labels: tuple[str, str]) -> str:
     largest = table.iloc[int(table["weight"].argmax())]
     query, key = (token_text(str(largest[side])) for side in ("query_token", "key_token"))
     return (
-        f"{panel}: on average the most attended {keys} token gets {sharpness[panel]:.2f} of a {queries} token's "
-        f"attention, most of all {key!r} from {query!r} ({largest['weight']:.2f})."
+        f"{panel}: {query!r} attends most to {key!r} ({largest['weight']:.2f}); on average the most attended {keys} "
+        f"token gets {sharpness[panel]:.2f} of a {queries} token's attention."
     )

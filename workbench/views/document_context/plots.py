@@ -148,11 +148,13 @@ def capsules_read(cells: pd.DataFrame, limit: float | Literal["auto"] = AUTO, ca
 
 
 def _shares_read(system: str, cells: pd.DataFrame) -> str:
-    """Summary: the smallest and the largest share."""
-    most = cells.iloc[int(cells["share"].to_numpy().argmax())]
+    """Summary: the capsule that is read most, and the word that reads it most."""
+    means = cells.groupby("capsule")["share"].mean()
+    favorite = cells[cells["capsule"] == means.idxmax()]
+    most = favorite.iloc[int(favorite["share"].to_numpy().argmax())]
     return (
-        f"{system}: shares go from {cells['share'].min():.3f} to {most['share']:.3f}, capsule {most['capsule']} at "
-        f"{token_text(str(most['word_token']))!r}; an even share is {most['even']:.3f}."
+        f"{system} reads capsule {most['capsule']} most: {means.max():.2f} of the attention on average, most at "
+        f"{token_text(str(most['word_token']))!r} ({most['share']:.2f}); an even share is {most['even']:.2f}."
     )
 
 

@@ -30,7 +30,7 @@ def test_a_map_reads_downwards_and_keeps_repeated_tokens_apart():
     assert heat.cells()[0].tolist() == WEIGHTS
     assert (panel.x.texts, panel.y.texts) == (tuple(KEYS), tuple(QUERIES))
     assert panel.y.reversed
-    assert "most of all 'dog' from 'Hund' (0.80)" in figure.summary
+    assert "'Hund' attends most to 'dog' (0.80)" in figure.summary
     drawn = to_plotly(figure).data[0]
     assert drawn.z.shape == (3, 4)
     assert "key" not in drawn.hovertext[0][0]
