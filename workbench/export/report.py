@@ -160,7 +160,7 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
     differences = tests.assign(system=tests["system"].map(names), metric=tests["metric"].replace(scoring.METRIC_NAMES))[
         columns
     ].rename(columns={"delta": "difference", **_INTERVAL, "p_value": "p", "p_holm": "p (Holm-corrected)"})
-    command = ["workbench", "compare", *(run.argument for run in runs), "--test", test, "--metrics", ",".join(METRICS)]
+    command = ["workbench", "compare", *map(spec.path_of, runs), "--test", test, "--metrics", ",".join(METRICS)]
     return [
         *parts,
         f"<p>Difference to {escape(names[runs[0].name])}: paired bootstrap over the same sentences, p two-sided, by "

@@ -19,6 +19,7 @@ from workbench.figures.registry import load, of_a_sentence
 from workbench.figures.request import Request
 from workbench.plotting.grammar import Font
 from workbench.store.file_digests import digest_of
+from workbench.store.runs import Run
 
 
 class Recipe(Section):
@@ -81,9 +82,9 @@ def figure_command(name: str, request: Request, elsewhere: bool = False) -> str:
     """
     words = ["workbench", "figure", name]
     for run in request.runs:
-        words += ["--run", run.argument]
+        words += ["--run", path_of(run)]
     for run in request.palette_runs:
-        words += ["--palette-runs", run.argument]
+        words += ["--palette-runs", path_of(run)]
     words += ["--test", request.test] if request.test else []
     words += ["--sentence", str(request.sentence)] if of_a_sentence(name) else []
     words += ["--baseline", request.baseline] if request.baseline else []
@@ -107,6 +108,12 @@ def _typed(value: Any) -> str:
             if read_value(value, "--option") == value:
                 return value
     return json.dumps(value, ensure_ascii=False)
+
+
+def path_of(run: Run) -> str:
+    """`Run.argument`, relative to the current folder if the run is below it."""
+    path = Path(run.argument)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _differing(name: str, request: Request) -> dict[str, Any]:

@@ -81,11 +81,9 @@ class Run:
 
     @property
     def argument(self) -> str:
-        """RUN or RUN@step for a command line: an exhibit by its name, a run below the current folder from there."""
-        folder, current = self.folder.absolute(), Path.cwd()
+        """RUN or RUN@step for a command line: `reference`, but an exhibit by its name."""
         shown = exhibits.root() if exhibits.is_exhibit(self.name) else None
-        below = next((place for place in (shown, current) if place and folder.is_relative_to(place)), None)
-        path = self.folder if below is None else folder.relative_to(below)
+        path = self.folder.relative_to(shown) if shown and self.folder.is_relative_to(shown) else self.folder
         return f"{path}@{self.step}" if self.step else str(path)
 
     @property

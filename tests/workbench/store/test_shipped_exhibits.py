@@ -19,6 +19,7 @@ from workbench.evaluation.live_trace import trace_sentence
 from workbench.evaluation.result_cache import of_translations
 from workbench.evaluation.scoring import score_table
 from workbench.figures.request import Request
+from workbench.figures.spec import path_of
 from workbench.store import exhibits
 from workbench.store.listing import listing
 from workbench.store.runs import open_run
@@ -51,14 +52,15 @@ def test_they_are_finished_runs_of_less_than_forty_megabytes(empty):
     assert sum(path.stat().st_size for path in FILES.iterdir()) < 40e6
 
 
-def test_a_command_names_an_exhibit_as_listed_and_a_run_below_the_folder_by_its_path(empty, monkeypatch, tmp_path):
+def test_a_command_names_an_exhibit_as_listed_and_a_run_by_its_path(empty, monkeypatch, tmp_path):
     run = open_run(NAMES[0], empty)
     assert run.argument == NAMES[0]
     assert open_run(run.argument).folder == run.folder
     own = open_run(shutil.copytree(run.folder, tmp_path / "runs" / NAMES[0]))
     assert own.argument == str(own.folder)
     monkeypatch.chdir(tmp_path)
-    assert open_run(NAMES[0], empty).argument == f"runs/{NAMES[0]}"
+    assert open_run(NAMES[0], empty).argument == str(own.folder)
+    assert path_of(own) == f"runs/{NAMES[0]}"
 
 
 @pytest.mark.parametrize("name", sampled(NAMES, every=3))
