@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TARGETS = {"own": "the runs' own translations", "reference": "the references"}
 AT_ONCE = 16  # sentences whose arrays are held
-KEPT_BYTES = 2**28  # of the weights of models that stay loaded
+KEPT_BYTES = 2**31  # of the parameters of models that stay loaded
 
 
 class Opened(NamedTuple):
@@ -58,7 +58,7 @@ def stamp(run: Run) -> tuple[float, int]:
 def opened(reference: str, stamp: tuple[float, int]) -> Opened:
     """The loaded model of `Run.reference`, cached while its `stamp` is the same. Raises the errors of loading.
 
-    The last two models stay loaded, and further ones while all their weights files have KEPT_BYTES at most.
+    The last model stays loaded, and those before it while all their parameters have KEPT_BYTES at most.
     """
     import core_models
 
@@ -70,9 +70,13 @@ def opened(reference: str, stamp: tuple[float, int]) -> Opened:
     model = Opened(core_models.load(reference), threading.Lock())
     with _lock:
         _models[key] = model
-        while len(_models) > 2 and sum(size for _, (_, size) in _models) > KEPT_BYTES:
+        while len(_models) > 1 and sum(map(_parameter_bytes, _models.values())) > KEPT_BYTES:
             _models.popitem(last=False)
     return model
+
+
+def _parameter_bytes(model: Opened) -> int:
+    return sum(parameter.nbytes for system in model.translator.systems for parameter in system.parameters())
 
 
 @dataclass(frozen=True)

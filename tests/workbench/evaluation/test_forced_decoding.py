@@ -68,7 +68,7 @@ def test_a_run_is_opened_once_until_it_is_trained_on(demo_runs, tmp_path):
         stamp(run)
 
 
-def test_small_models_stay_loaded_and_of_large_ones_the_last_two(demo_runs, monkeypatch):
+def test_models_stay_loaded_as_long_as_they_are_small(demo_runs, monkeypatch):
     runs = runs_of(demo_runs, "transformer", "future-cost-1", "future-cost-2")
 
     def open_all():
@@ -80,10 +80,15 @@ def test_small_models_stay_loaded_and_of_large_ones_the_last_two(demo_runs, monk
     monkeypatch.setattr(forced_decoding, "_models", OrderedDict())
     assert stay() == [True, True, True]
     monkeypatch.setattr(forced_decoding, "_models", OrderedDict())
-    monkeypatch.setattr(forced_decoding, "KEPT_BYTES", 1)
-    assert stay() == [False, False, False]  # each was opened after the other two
-    runs = runs[:2]
-    assert stay() == [True, True]
+    sizes = [
+        sum(p.nbytes for p in opened(run.reference, stamp(run)).translator.systems[0].parameters()) for run in runs
+    ]
+    for kept, expected in ((sum(sizes), [True] * 3), (sum(sizes) - 1, [False] * 3), (1, [False] * 3)):
+        monkeypatch.setattr(forced_decoding, "_models", OrderedDict())
+        monkeypatch.setattr(forced_decoding, "KEPT_BYTES", kept)
+        assert stay() == expected  # where not all fit, each was opened after those that took its place
+    runs = runs[:1]
+    assert stay() == [True]
 
 
 def test_what_a_measurement_is_of_changes_with_all_that_is_forced_and_the_run_it_is_forced_through(demo_runs):
