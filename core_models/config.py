@@ -272,7 +272,9 @@ class SearchConfig(Section):
 
     beam: int = Field(4, gt=0, le=100_000)
     length_penalty: float = Field(0.6, ge=0, le=6, description="an exponent: of a million pieces it is in float32 yet")
-    penalty: Literal["gnmt", "power"] = "gnmt"
+    penalty: Literal["gnmt", "power"] = Field(
+        "power", description="the divisor of log P: length^length_penalty, or ((5 + length) / 6)^length_penalty"
+    )
     max_length: int = Field(256, gt=0, le=1_000_000, description="longest output, in pieces")
     length_factor: float = Field(
         2.0, gt=0, le=1000, description="an output is at most this many times its source plus length_offset"
@@ -302,7 +304,7 @@ class SearchConfig(Section):
 class RunConfig(Section):
     """All that one trained system is made of."""
 
-    format: Literal[3] = Field(FORMAT, description="of this file; older ones are read as what they meant")
+    format: Literal[4] = Field(FORMAT, description="of this file; older ones are read as what they meant")
     name: str
     system: str = Field("", description="catalogue name this configuration came from")
     data: str = Field(description="folder written by `workbench data prepare`, relative to the run or absolute")

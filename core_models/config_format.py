@@ -2,7 +2,7 @@
 
 A run keeps the options that were given, not the defaults. Where a default has changed since, a run of an older format
 gets the default that it was trained with, so that its weights stay in the system they were made for. Format 3 renamed
-some settings; `settings.Section` reads the earlier names.
+some settings; `settings.Section` reads the earlier names. Until format 3 a search had GNMT's length penalty by default.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from core_models.settings import ConfigError
 
-FORMAT: Final = 3  # of configurations that are written now
+FORMAT: Final = 4  # of configurations that are written now
 
 Options = dict[str, Any]
 
@@ -31,6 +31,8 @@ def upgraded(content: Mapping[str, Any], where: str) -> dict[str, Any]:
     if written < 2 and isinstance(model, Mapping) and isinstance(model.get("mechanisms"), list | tuple):
         model = {**model, "mechanisms": [_with_former_defaults(entry) for entry in model["mechanisms"]]}
         content = {**content, "model": model}
+    if written < 4 and isinstance(search := content.get("search", {}), Mapping):
+        content = {**content, "search": {"penalty": "gnmt", **search}}
     return {**content, "format": FORMAT}
 
 

@@ -146,3 +146,18 @@ def test_every_earlier_name_is_tried():
 )
 def test_a_system_is_described_by_earlier_names_too(earlier, today):
     assert describe(earlier) == describe(today)
+
+
+@pytest.mark.parametrize(
+    ("written_format", "given", "meant"),
+    [(3, {}, "gnmt"), (1, {}, "gnmt"), (3, {"penalty": "power"}, "power"), (FORMAT, {}, "power")],
+)
+def test_a_search_of_an_earlier_format_keeps_the_length_penalty_of_its_time(written, written_format, given, meant):
+    folder, _ = written("transformer", lambda content: content.update(format=written_format, search=given))
+    assert read_config(folder).search.penalty == meant
+
+
+@pytest.mark.parametrize(("written_format", "meant"), [(3, "gnmt"), (FORMAT, "power")])
+def test_without_a_search_it_has_the_defaults_of_its_format(written, written_format, meant):
+    folder, _ = written("transformer", lambda content: [content.update(format=written_format), content.pop("search")])
+    assert read_config(folder).search.penalty == meant

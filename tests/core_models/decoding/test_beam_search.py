@@ -86,8 +86,8 @@ def test_candidates_are_the_best_of_all_continuations():
 
 
 def test_penalties_by_hand():
-    assert penalty(7.0, config(length_penalty=0.5)) == pytest.approx(2**0.5)
-    assert penalty(9.0, config(length_penalty=0.5, penalty="power")) == pytest.approx(3.0)
+    assert penalty(7.0, config(length_penalty=0.5, penalty="gnmt")) == pytest.approx(2**0.5)
+    assert penalty(9.0, config(length_penalty=0.5)) == pytest.approx(3.0)
     assert penalty(9.0, config(length_penalty=0.0)) == 1.0
 
 
