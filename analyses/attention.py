@@ -14,6 +14,7 @@ import numpy as np
 
 START, END = "<s>", "</s>"
 SPACE = "▁"  # begins a word in SentencePiece's pieces
+CONTINUED = "@@"  # ends a piece of subword-nmt's that the next one continues
 
 
 def average(weights: np.ndarray, layer: int | None = None, head: int | None = None) -> np.ndarray:
@@ -96,21 +97,31 @@ def _checked(weights: np.ndarray) -> np.ndarray:
 
 
 def word_numbers(pieces: Sequence[str]) -> list[int]:
-    """The number (from 0) of the word that each piece belongs to: ▁ begins a word, <s> and </s> are words."""
-    numbers = [0] * len(pieces)
+    """The number (from 0) of the word that each piece belongs to: ▁ begins a word, <s> and </s> are words.
+
+    Where no piece has ▁, all begin one but those after a piece that ends in @@.
+    """
+    numbers, has_spaces = [0] * len(pieces), _has_spaces(pieces)
     for position, (before, piece) in enumerate(pairwise(pieces), start=1):
-        begins = piece.startswith(SPACE) or piece == END or before == START
+        begins = piece.startswith(SPACE) if has_spaces else not before.endswith(CONTINUED)
+        begins = begins or piece == END or before == START
         numbers[position] = numbers[position - 1] + begins
     return numbers
+
+
+def _has_spaces(pieces: Sequence[str]) -> bool:
+    return any(piece.startswith(SPACE) for piece in pieces)
 
 
 def joined(pieces: Sequence[str]) -> list[str]:
     """Join pieces to words, as many as `word_numbers` counts."""
     words: list[str] = []
+    mark = "" if _has_spaces(pieces) else CONTINUED
     for number, piece in zip(word_numbers(pieces), pieces, strict=True):
         if number == len(words):
-            words.append("")
-        words[number] += piece.removeprefix(SPACE) if not words[number] else piece
+            words.append(piece.removeprefix(SPACE))
+        else:
+            words[number] = words[number].removesuffix(mark) + piece
     return words
 
 

@@ -26,6 +26,7 @@ from core_models.foreign import open_model
 from core_models.settings import ConfigError, write_yaml
 from core_models.system import System
 from core_models.system_builder import build
+from core_models.text.dictionary_vocabulary import load_vocabulary
 from core_models.text.vocabulary import Vocabulary
 
 
@@ -60,7 +61,7 @@ def begin_run(folder: Path, config: RunConfig, source: Vocabulary, target: Vocab
 
 def vocabularies_of(folder: Path) -> tuple[Vocabulary, Vocabulary]:
     """A run's copies of the source and target vocabulary; raises TextError if one is missing or invalid."""
-    source, target = (Vocabulary.load(folder / "vocabulary" / f"{side}.model") for side in ("source", "target"))
+    source, target = (load_vocabulary(folder / "vocabulary" / f"{side}.model") for side in ("source", "target"))
     return source, target
 
 

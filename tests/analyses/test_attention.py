@@ -68,7 +68,16 @@ def test_pieces_become_words():
     assert attention.word_numbers(pieces) == [0, 1, 1, 2, 2, 3]
     assert attention.joined(pieces) == ["the", "Kran", "ich", "</s>"]
     assert attention.joined(["<s>", "an", "▁b"]) == ["<s>", "an", "b"]
+    assert attention.joined(["▁", "Kr", "an"]) == ["Kran"]
     assert attention.word_numbers([]) == attention.joined([]) == []
+
+
+def test_pieces_that_are_continued_become_words():
+    pieces = ["der", "Kr@@", "a@@", "n", "</s>"]
+    assert attention.word_numbers(pieces) == [0, 1, 1, 1, 2]
+    assert attention.text_of(pieces) == "der Kran"
+    assert attention.text_of(["der", "Kran", "sinkt"]) == "der Kran sinkt"
+    assert attention.joined(["▁a@@", "b"]) == ["a@@b"], "@@ is text where ▁ begins words"
 
 
 def test_words_are_the_sum_over_keys_and_the_mean_over_queries():

@@ -1,4 +1,4 @@
-"""workbench open hf: models of other libraries as runs."""
+"""workbench open hf, fairseq: models of other libraries as runs."""
 
 from __future__ import annotations
 
@@ -30,3 +30,28 @@ def open_hf(
     say(f"{run.folder}: {run.system}, {run.config.foreign.path if run.config.foreign else model}")
     if unknown:
         say(f"its own search also has {', '.join(unknown)}, which the workbench does not", err=True)
+
+
+@open_app.command("fairseq")
+def open_fairseq_checkpoint(
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of fairseq's transformer, checkpoint_best.pt")],
+    name: Annotated[str, typer.Option("--as", help="Name of the run")],
+    source_dict: Annotated[Path, typer.Option(help="The source's dictionary, dict.SOURCE.txt")],
+    target_dict: Annotated[Path, typer.Option(help="The target's dictionary, dict.TARGET.txt")],
+    bpe_codes: Annotated[
+        Path | None, typer.Option(help="BPE codes of subword-nmt; without them texts are segmented already")
+    ] = None,
+    target_bpe_codes: Annotated[
+        Path | None, typer.Option(help="BPE codes of the target  [default: those of --bpe-codes]")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Prepared data whose test sets it is to translate")] = None,
+    runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
+) -> None:
+    """Copy a checkpoint of fairseq's Transformer into a run of our own format."""
+    from workbench.experiments.fairseq_runs import open_fairseq
+    from workbench.experiments.foreign_runs import folder_of
+    from workbench.store.runs import runs_folder
+
+    codes = bpe_codes, target_bpe_codes or bpe_codes
+    run = open_fairseq(checkpoint, folder_of(runs or runs_folder(), name), (source_dict, target_dict), codes, data)
+    say(f"{run.folder}: {run.system}, a copy of {checkpoint}")

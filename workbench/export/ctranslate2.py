@@ -16,6 +16,7 @@ from core_models.files.atomic_folders import anything, atomic_replace_folder
 from core_models.settings import nearest
 from workbench.export.plain_transformer import (
     CopiedParameters,
+    refuse_dictionaries,
     refuse_other_systems,
     refuse_taken,
     stored_positions,
@@ -78,6 +79,7 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> Pa
     from core_models.checkpoint import open_trained
 
     trained = open_trained(run.reference)
+    refuse_dictionaries(trained, run.name, ENGINE)
     spec = specify(trained)
     spec.validate()
     spec.optimize(quantization)

@@ -18,6 +18,7 @@ from core_models.text.vocabulary import BOS, EOS, PAD
 from workbench.export.huggingface_tokenizer import huggingface_tokenizer
 from workbench.export.plain_transformer import (
     CopiedParameters,
+    refuse_dictionaries,
     refuse_other_systems,
     refuse_taken,
     stored_positions,
@@ -86,6 +87,7 @@ def export_huggingface(run: Run, out: Path) -> Path:
     from core_models.checkpoint import open_trained
 
     trained = open_trained(run.reference)
+    refuse_dictionaries(trained, run.name, ENGINE)
     with atomic_replace_folder(out, "export huggingface", anything) as unfinished:
         write_model(trained, unfinished)
         readme = how_to_run(trained, run.name, out)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from core_models.config import ModelConfig, SearchConfig
 from core_models.files.atomic_folders import mend
+from core_models.text.vocabulary import KINDS
 from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from core_models.checkpoint import Trained
 
 
 def refuse_other_systems(model: ModelConfig, name: str, engine: str) -> None:
@@ -20,6 +23,12 @@ def refuse_other_systems(model: ModelConfig, name: str, engine: str) -> None:
     if model.mechanisms:
         kinds = ", ".join(kind for entry in model.mechanisms for kind in entry)
         raise RunError(f"{name}: {engine} has no {kinds}; only a transformer without mechanisms can be exported")
+
+
+def refuse_dictionaries(trained: Trained, name: str, engine: str) -> None:
+    """Raise RunError for a system whose vocabularies are no SentencePiece models."""
+    if any(vocabulary.kind not in KINDS for vocabulary in (trained.source_vocabulary, trained.target_vocabulary)):
+        raise RunError(f"{name} reads a dictionary of words, and only SentencePiece models are exported for {engine}")
 
 
 def refuse_taken(out: Path) -> None:

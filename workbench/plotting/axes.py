@@ -80,7 +80,7 @@ def token_axis(
     positions = tuple(float(first + index) for index in range(len(tokens)))
     texts = token_texts(tokens)
     bounds = (first - 0.5, first + len(tokens) - 0.5)
-    numbers = word_numbers(tokens) if are_pieces(tokens) else range(len(tokens))
+    numbers = word_numbers(tokens)
     before = [number for number, token in zip(numbers, tokens[:-1], strict=False) if token in (START, END)]
     words = tuple(number - max(before, default=-1) - 1 for number in numbers)
     return Axis(
