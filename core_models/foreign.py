@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from core_models.backbones.foreign import ForeignEncoderDecoder, Frame, renumbered
 from core_models.config import ModelConfig, SearchConfig
@@ -66,21 +67,33 @@ def describe_model(
 
 def check_folder(path: Path) -> dict[str, Any]:
     """The content of config.json; raises ConfigError for a folder that is no model, or may not be opened."""
+    for file in _read_files(path):
+        if not _lies_in(path, file):
+            raise ConfigError(f"{file}: a link out of the model's folder, which is not followed; copy the file there")
     config = _json(path / "config.json")
     family = config.get("model_type")
     if family not in FAMILIES:
         raise ConfigError(f"{path}: a model of the type {family!r}; only these can be opened: {', '.join(FAMILIES)}")
-    for name in ("config.json", "tokenizer_config.json"):
+    for name in ("config.json", "tokenizer_config.json", "target/tokenizer_config.json"):
         if (path / name).is_file() and "auto_map" in _json(path / name):
             raise ConfigError(f"{path / name}: asks for code of its own (auto_map), which is never run")
     needed = [WEIGHTS]
     if (path / INDEX).is_file():
-        needed = sorted(set(_json(path / INDEX).get("weight_map", {}).values()))
+        shards = _json(path / INDEX).get("weight_map")
+        needed = sorted({str(name) for name in shards.values()}) if isinstance(shards, dict) else needed
     for name in needed:
         if Path(name).name != name or not (path / name).is_file():
             pickled = " (a pickle is never opened; store it as safetensors)" if list(path.glob("*.bin")) else ""
             raise ConfigError(f"{path / name}: weights are missing{pickled}; copy the model again")
     return config
+
+
+def _lies_in(path: Path, file: Path) -> bool:
+    """Return True for a file of the folder, or of the cache that Hugging Face keeps: its snapshots link to blobs."""
+    allowed = [path.resolve()]
+    if path.resolve().parent.name == "snapshots":
+        allowed.append(path.resolve().parent.parent / "blobs")
+    return any(file.resolve().is_relative_to(folder) for folder in allowed)
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -162,7 +175,7 @@ def _model(path: Path, dtype: str) -> Any:
             path, dtype=getattr(torch, dtype), local_files_only=True, trust_remote_code=False, use_safetensors=True,
             output_loading_info=True,
         )  # fmt: skip
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise ConfigError(
             f"{path}: cannot be opened ({str(error).splitlines()[0][:200]}); copy the model again"
         ) from None
@@ -179,6 +192,7 @@ def _tokenizers(path: Path, stored: ForeignModel) -> tuple[Any, Any]:
     )
 
     def opened(folder: Path) -> Any:
+        _check_tokenizer(folder)
         try:
             return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **languages)
         except (OSError, ValueError, KeyError, ImportError) as error:
@@ -191,6 +205,16 @@ def _tokenizers(path: Path, stored: ForeignModel) -> tuple[Any, Any]:
         raise ConfigError(f"{path}: a Marian tokenizer of two vocabularies cannot be opened yet")
     own_target = (path / "target" / "tokenizer_config.json").is_file()
     return source, opened(path / "target") if own_target else source
+
+
+def _check_tokenizer(folder: Path) -> None:
+    """Raise ConfigError if a folder asks for a tokenizer that the library does not have, which would be guessed."""
+    import transformers
+
+    file = folder / "tokenizer_config.json"
+    name = _json(file).get("tokenizer_class") if file.is_file() else None
+    if name is not None and not any(hasattr(transformers, str(one)) for one in (name, str(name).removesuffix("Fast"))):
+        raise ConfigError(f"{file}: asks for the tokenizer {name!r}, which transformers does not have; use its own")
 
 
 def _first(number: Any) -> int | None:
