@@ -4,7 +4,7 @@ import streamlit as st
 
 from workbench.app.components import empty_states
 from workbench.app.frame import current, heading
-from workbench.jobs import queue
+from workbench.jobs import allowed_commands, queue
 from workbench.store import read_only
 from workbench.views.jobs import table
 
@@ -19,4 +19,5 @@ if read_only.active():
     empty_states.empty_state(read_only.WHY)
     st.stop()
 scored = ("evaluate", *(run.argument for run in frame.tested), "--test", frame.view.test)
-table.show(frame.root, scored if frame.tested else ("demo", "--runs", str(frame.root)))
+begins = frame.tested and allowed_commands.may_start(scored, frame.root)  # not with the exhibits, which lie elsewhere
+table.show(frame.root, scored if begins else ("demo", "--runs", str(frame.root)))
