@@ -2,9 +2,11 @@
 
 import shlex
 
+import streamlit as st
+
 from workbench.app.components import empty_states
 from workbench.app.frame import current, heading
-from workbench.views.runs import import_form, table
+from workbench.views.runs import import_form, open_form, table
 
 heading(
     "Runs",
@@ -12,7 +14,10 @@ heading(
 )
 frame = current()
 if frame.runs:
-    import_form.show(frame)
+    with st.container(horizontal=True):
+        import_form.show(frame)
+        open_form.show(frame)
+    open_form.show_opened(frame)
     table.show(frame)
 else:
     empty_states.empty_state(
