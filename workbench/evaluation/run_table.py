@@ -93,10 +93,11 @@ def _row(run: Run, tests: Sequence[str]) -> dict[str, object]:
     events = run.events()
     plan = run.config.training
     losses = [event["main_loss"] for event in events if event.get("event") == "valid" and "main_loss" in event]
+    planned = f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs"
     return {
         "run": run.name, "system": run.system, "data": (run.folder / run.config.data).resolve().parent.name,
         "step": events[-1].get("step") if events else None,
-        "of": f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs",
+        "of": planned if events or not run.finished else "",  # trained elsewhere: nothing was planned here
         "state": "trained" if run.finished else "unfinished" if run.trained or events else "new",
         "dev_loss": losses[-1] if losses else None, "tests": ", ".join(tests), "problem": "",
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import zlib
 
 import streamlit as st
 
@@ -37,7 +38,8 @@ def show(frame: Frame) -> None:
     names = usable["run"].tolist()
     if names:
         selected = [names.index(name) for name in frame.view.runs]
-        key = f"runs-table-{'|'.join(sorted(frame.view.runs))}"  # a new selection in the sidebar is a new table
+        # Rows are selected by their places: a new selection in the sidebar is a new table, and so are new rows.
+        key = f"runs-table-{zlib.crc32('|'.join(names).encode()):08x}-{'|'.join(sorted(frame.view.runs))}"
         st.dataframe(
             usable,
             hide_index=True,

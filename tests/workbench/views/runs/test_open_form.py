@@ -53,6 +53,8 @@ def test_a_checkpoint_of_fairseq_is_opened(with_demo, tmp_path):
     assert errors == []
     assert "theirs is there" in at.success[0].value
     assert open_run("theirs", with_demo).system == given["arch"]
+    row = at.dataframe[0].value.set_index("run").loc["theirs"]
+    assert (row["state"], row["of"]) == ("trained", "")
 
 
 @pytest.mark.parametrize(

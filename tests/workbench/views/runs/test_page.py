@@ -1,5 +1,7 @@
 """Runs: the table says how far each run is; selecting rows is choosing runs."""
 
+import shutil
+
 import pytest
 from sacrebleu.metrics import BLEU
 
@@ -66,6 +68,16 @@ def test_chosen_runs_have_a_line_of_their_own_colour(with_demo):
     assert "%23000000" in table.loc["demo/transformer", "line"]
     assert "%23E69F00" in table.loc["demo/future-cost-2", "line"]
     assert not isinstance(table.loc["demo/future-cost-1", "line"], str)
+
+
+def test_a_new_row_does_not_move_the_selection_to_another_run(with_demo):
+    runs = ["demo/transformer"]
+    before = open_page("runs", runs=runs).dataframe[0]
+    shutil.copytree(with_demo / "demo" / "future-cost-1", with_demo / "a-new-run")
+    after = open_page("runs", runs=runs).dataframe[0]
+    assert len(after.value) == len(before.value) + 1
+    assert after.proto.id != before.proto.id, "rows are selected by their places in a table of this identity"
+    assert open_page("runs", runs=runs).dataframe[0].proto.id == after.proto.id
 
 
 def test_selecting_rows_chooses_at_most_six_runs(monkeypatch):
