@@ -247,7 +247,16 @@ def other_vocabulary(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary]) 
 
 
 # Must agree, since equal names and shapes do not imply equal meaning of the weights.
-ARCHITECTURE = ("backbone", "norm", "position_embedding", "tie_embeddings", "heads", "rnn_cell", "encoder")
+ARCHITECTURE = (
+    "backbone",
+    "norm",
+    "position_embedding",
+    "tie_embeddings",
+    "heads",
+    "rnn_cell",
+    "encoder",
+    "activation_function",
+)
 
 
 def initialize_from(

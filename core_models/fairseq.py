@@ -67,7 +67,7 @@ class Arguments(Section):
     decoder_learned_pos: bool = False
     no_token_positional_embeddings: bool = False
     no_scale_embedding: bool = False
-    activation_fn: Literal["relu"] = "relu"
+    activation_fn: Literal["relu", "gelu"] = "relu"
     max_source_positions: int = Field(1024, gt=0, le=MOST_UNITS)
     max_target_positions: int = Field(1024, gt=0, le=MOST_UNITS)
     dropout: float = 0.1
@@ -211,6 +211,7 @@ class _Conversion:
             "dropout": arguments.dropout,
             "attention_dropout": arguments.attention_dropout,
             "activation_dropout": arguments.activation_dropout,
+            "activation_function": arguments.activation_fn,
         }
         return parse(ModelConfig, config, where=self.where)
 

@@ -30,6 +30,7 @@ SYNONYMS = {
     "update_freq": "accumulate", "grad_accum": "accumulate", "clip_norm": "max_grad_norm",
     "gradient_clip": "max_grad_norm", "eval_steps": "validate_every", "save_steps": "save_every",
     "logging_steps": "log_every", "dtype": "precision", "fp16": "precision", "hidden_size": "d_model",
+    "activation_fn": "activation_function", "activation": "activation_function",
     "d_ff": "ffn_dim", "intermediate_size": "ffn_dim", "attention_heads": "heads", "alpha": "length_penalty",
     "num_beams": "beam", "num_return_sequences": "n_best", "max_new_tokens": "max_length",
 }  # fmt: skip

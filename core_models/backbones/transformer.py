@@ -66,6 +66,7 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
+        self.activation = {"relu": torch.relu, "gelu": nn.functional.gelu}[config.activation_function]
         self.attention = SelfAttention(config.d_model, config.heads, config.attention_dropout)
         self.attention_norm = nn.LayerNorm(config.d_model)
         self.expand = nn.Linear(config.d_model, config.ffn_dim)
@@ -82,7 +83,7 @@ class Block(nn.Module):
         return x if self.pre_norm else norm(x)
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        hidden = self.activation_drop(torch.relu(self.expand(self.enter(x, self.feed_forward_norm))))
+        hidden = self.activation_drop(self.activation(self.expand(self.enter(x, self.feed_forward_norm))))
         return self.leave(x, self.contract(hidden), self.feed_forward_norm)
 
 

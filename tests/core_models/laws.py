@@ -30,7 +30,7 @@ COMBINATIONS = [
     "han-encoder:backbone=rnnsearch",
     "san:norm=post,over_words=sparsemax,over_sentences=softmax,context_sentences=2",
     "san-encoder:memory=offline,context_sentences=2",
-    "transformer:norm=post,position_embedding=learned",
+    "transformer:norm=post,position_embedding=learned,activation_function=gelu",
     "transformer:tie_embeddings=none",
     "rnnsearch:embedding=32,tie_embeddings=target",
     "future-cost-2:backbone=rnnsearch",

@@ -249,6 +249,7 @@ def test_law_5_holds_for_every_system(prepared, tmp_path, name):
         ("backbone=rnnsearch", r"backbone \(transformer there, rnnsearch here\)"),
         ("tie_embeddings=target", r"tie_embeddings \(all there, target here\)"),
         ("heads=4", r"heads \(2 there, 4 here\)"),
+        ("activation_function=gelu", r"activation_function \(relu there, gelu here\)"),
         ("position_embedding=learned", r"position_embedding \(sinusoidal there, learned here\)"),
     ],
 )

@@ -21,6 +21,7 @@ KINDS = {
     "learned positions": LEARNED,
     "learned positions of one side": PRE | {"decoder_learned_pos": True},
     "no positions": {"no_token_positional_embeddings": True},
+    "gelu": {"activation_fn": "gelu"},
     "one table for all": {"share_all_embeddings": True},
     "one table of the target": PRE | {"share_decoder_input_output_embed": True},
     "embeddings as they are": {"no_scale_embedding": True, "share_decoder_input_output_embed": True},

@@ -112,11 +112,15 @@ def how_to_run(name: str, folder: Path, quantization: str, search: SearchConfig,
 def specify(trained: Trained) -> Any:
     """The system as a `ctranslate2.specs.TransformerSpec`; raises RunError for a parameter without a counterpart."""
     from ctranslate2.specs import TransformerSpec
+    from ctranslate2.specs.common_spec import Activation
 
     model: Any = trained.system.backbone
     config = trained.config.model
     spec = TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers), config.heads, pre_norm=config.norm == "pre"
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation={"relu": Activation.RELU, "gelu": Activation.GELU}[config.activation_function],
     )
     spec.config.layer_norm_epsilon = model.encoder[0].attention_norm.eps
     spec.config.add_source_eos = True

@@ -151,7 +151,7 @@ def configuration(model: ModelConfig, positions: int, source_words: int, target_
         dropout=model.dropout,
         attention_dropout=model.attention_dropout,
         activation_dropout=model.activation_dropout,
-        activation_function="relu",
+        activation_function=model.activation_function,
         scale_embedding=True,
         max_position_embeddings=positions,
         pad_token_id=PAD,

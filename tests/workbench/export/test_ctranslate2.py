@@ -49,7 +49,8 @@ def test_random_weights_score_and_search_alike(prepared, tmp_path, norm, tied, p
     """Norms and biases are drawn away from the ones and zeros they start as, so that none can be left out unseen."""
     torch.manual_seed(1)
     model = describe(
-        f"transformer:preset=tiny,norm={norm},tie_embeddings={tied},position_embedding={positions},max_positions=64"
+        f"transformer:preset=tiny,norm={norm},tie_embeddings={tied},position_embedding={positions},max_positions=64,"
+        f"activation_function={'gelu' if tied == 'none' else 'relu'}"
     )
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     system = build(model, *map(len, vocabularies)).eval()

@@ -41,7 +41,8 @@ def vocabularies() -> tuple[Vocabulary, Vocabulary]:
 def _random(folder, vocabularies, norm, positions, tied, **search) -> Trained:
     """An untrained system that can end a sentence; its norms and biases are drawn away from ones and zeros."""
     model = describe(
-        f"transformer:preset=tiny,norm={norm},tie_embeddings={tied},position_embedding={positions},max_positions=64"
+        f"transformer:preset=tiny,norm={norm},tie_embeddings={tied},position_embedding={positions},max_positions=64,"
+        f"activation_function={'gelu' if tied == 'none' else 'relu'}"
     )
     torch.manual_seed(1)
     system = build(model, *map(len, vocabularies)).eval()
