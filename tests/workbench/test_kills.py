@@ -30,6 +30,7 @@ from core_models.system_spec import describe
 from core_models.text.parallel import write_lines
 from tests.bad_input.conftest import SOURCES, TARGETS
 from tests.core_models.conftest import lay_out_run
+from tests.fairseq_models import random_tensors, settings, write_checkpoint, write_dictionaries
 from tests.kinds import sampled
 from tests.workbench.killing import Ended, Server, server
 from workbench.experiments.train import finished
@@ -85,6 +86,10 @@ RATES = (
     "--n-datasets",
 )
 SEEDS = ("benchmark", "scale-seed-intervals", "--deviations", "0", "--csv", "s.csv", "--n-simulations")
+OPEN_FAIRSEQ = (
+    "open", "fairseq", "model.pt", "--source-dict", "dict.xx.txt", "--target-dict", "dict.yy.txt", "--as", "theirs",
+    "--runs", "runs",
+)  # fmt: skip
 GRID = {
     "name": "grid",
     "data": {"pieces": 100, "kind": "bpe", "controlled": {"sentences": 60, "dev": 4, "test": 4}},
@@ -140,6 +145,12 @@ def trained(root: Path) -> dict[str, Any]:
         "config": read(run / "config.yaml"),
         "weights": read(run / "weights.safetensors") if finished(run) else None,
     }
+
+
+def pointing(root: Path) -> dict[str, Any]:
+    """A run that points at a model beside the runs, whose whole path it has."""
+    config = read(root / "runs" / "theirs" / "config.yaml")
+    return {"config": config and config.replace(str(root.resolve()).encode(), b"")}
 
 
 def rated(root: Path) -> dict[str, Any]:
@@ -252,6 +263,14 @@ CASES = {
     "experiment table": Case((*TABLE, "chrf"), together(*TABLES), (RUN_GRID, (*TABLE, "bleu"))),
     "scale null-rates": Case((*RATES, 3), paths("r.csv"), ((*RATES, 2),)),
     "scale seed-intervals": Case((*SEEDS, 3), paths("s.csv"), ((*SEEDS, 2),)),
+    "open fairseq": Case(OPEN_FAIRSEQ, paths("runs/theirs"), again=listed("runs/theirs")),
+    "open hf": Case(
+        ("open", "hf", "exported", "--as", "theirs", "--runs", "runs"),
+        pointing,
+        (("export", "huggingface", "runs/plain", "--out", "exported"),),
+        again=listed("runs/theirs"),
+        needs="transformers",
+    ),
 }  # fmt: skip
 
 
@@ -279,6 +298,8 @@ def world(prepared, taught_run, tmp_path_factory, warm) -> Path:
         write_weights(
             folder / "weights.safetensors", build(describe(f"{system}:preset=tiny"), len(prepared.source_vocabulary))
         )
+    write_checkpoint(root / "model.pt", settings(), random_tensors(settings()))
+    write_dictionaries(root)
     recipe = {"drawing": "scores", "runs": ["one"], "options": {"metrics": "bleu"}}
     (root / "basket.json").write_text(json.dumps({"version": 1, "figures": [{"recipe": recipe}]}))
     ratings = [f"{rater},{sentence},one,3,0," for rater in ("anna", "ben") for sentence in (0, 1)]
