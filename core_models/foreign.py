@@ -158,7 +158,9 @@ def open_model(stored: ForeignModel, device: str | torch.device = "cpu") -> Open
     backbone = ForeignEncoderDecoder(model, frame, special[2] is not None)
     system = System(sizes(model.config.to_dict()), backbone, {}).to(device).eval()
     vocabularies = (
-        ForeignVocabulary(tokenizer, order, stored.digest if source is target else f"{stored.digest}-{side}")
+        ForeignVocabulary(
+            tokenizer, order, stored.digest if source is target else f"{stored.digest}-{side}", side == "target"
+        )
         for side, tokenizer, order in zip(("source", "target"), tokenizers, orders, strict=True)
     )
     return Opened(system, *vocabularies)

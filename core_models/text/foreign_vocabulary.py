@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,14 +12,19 @@ from core_models.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 CONTROL = ("<pad>", "<unk>", "<s>", "</s>")
 SPACE, BYTE_SPACE = "▁", "Ġ"
+_ONE_SIDE = threading.Lock()  # a tokenizer of both sides is switched from one to the other
 
 
 class ForeignVocabulary(Vocabulary):
     """The vocabulary of one side of a model; numbers beyond the tokenizer are pieces that it never makes."""
 
-    def __init__(self, tokenizer: Any, numbers: Sequence[int], digest: str) -> None:
-        """numbers: the tokenizer's number of each of ours; digest: of its files."""
+    def __init__(self, tokenizer: Any, numbers: Sequence[int], digest: str, is_target: bool) -> None:
+        """numbers: the tokenizer's number of each of ours; digest: of its files.
+
+        is_target: whether it reads target texts, which a tokenizer of both sides may segment by another model.
+        """
         self.tokenizer, self._theirs, self._digest = tokenizer, list(numbers), digest
+        self._reads = "text_target" if is_target else "text"
         self._ours = {theirs: ours for ours, theirs in enumerate(self._theirs)}
         self.kind = "foreign"
 
@@ -29,7 +35,7 @@ class ForeignVocabulary(Vocabulary):
         return len(self._theirs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ForeignVocabulary, (self.tokenizer, self._theirs, self._digest)
+        return ForeignVocabulary, (self.tokenizer, self._theirs, self._digest, self._reads == "text_target")
 
     @property
     def digest(self) -> str:  # type: ignore[override]
@@ -39,7 +45,9 @@ class ForeignVocabulary(Vocabulary):
         """Segment each line as the tokenizer does, without the words that it adds around a text."""
         if not lines:
             return []
-        found = self.tokenizer(list(lines), add_special_tokens=False, verbose=False)["input_ids"]
+        texts = {self._reads: list(lines)}
+        with _ONE_SIDE:
+            found = self.tokenizer(**texts, add_special_tokens=False, verbose=False)["input_ids"]
         return [[self._ours[number] for number in ids] for ids in found]
 
     def decode(self, ids_lists: Iterable[Sequence[int]]) -> list[str]:
