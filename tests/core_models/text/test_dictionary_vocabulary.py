@@ -1,6 +1,7 @@
 """A vocabulary of words: numbers and pieces are one to one, texts come back, BPE is subword-nmt's."""
 
 import pickle
+import sys
 
 import pytest
 
@@ -31,11 +32,11 @@ def test_a_text_of_words_comes_back_and_an_unknown_word_is_the_unknown_piece():
 
 
 def test_it_is_stored_copied_to_processes_and_told_from_sentencepiece(tmp_path, prepared):
-    vocabulary = DictionaryVocabulary.of(WORDS, ["K r"])
+    vocabulary = DictionaryVocabulary.of(WORDS)
     vocabulary.save(tmp_path / "source.model")
     prepared.source_vocabulary.save(tmp_path / "other.model")
     for other in (load_vocabulary(tmp_path / "source.model"), pickle.loads(pickle.dumps(vocabulary))):
-        assert (other.digest, other.encode(["Kran"])) == (vocabulary.digest, vocabulary.encode(["Kran"]))
+        assert (other.digest, other.encode(["der Kr@@ an"])) == (vocabulary.digest, [[11, 5, 6]])
     assert load_vocabulary(tmp_path / "other.model").digest == prepared.source_vocabulary.digest
 
 
@@ -66,6 +67,12 @@ def test_words_are_cut_as_subword_nmt_cuts_them(tmp_path):
         assert vocabulary.pieces(ids[0]) == ["low@@", "er", "lo@@", "l", "w"]
         assert vocabulary.decode(ids) == ["lower lol w"]
         assert vocabulary.decode([ids[0][:3]]) == ["lower lo"], "a piece that nothing continues"
+
+
+def test_codes_without_the_package_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "subword_nmt.apply_bpe", None)
+    with pytest.raises(TextError, match=r"pip install 'nmt-workbench\[fairseq\]'"):
+        DictionaryVocabulary.of(WORDS, ["K r"])
 
 
 def test_a_dictionary_of_fairseq_is_read_in_its_order(tmp_path):

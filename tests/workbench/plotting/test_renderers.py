@@ -319,6 +319,9 @@ def test_labels_of_pieces_read_as_words_and_show_where_a_word_goes_on():
     assert token_axis(pieces).texts == ("<s>", "the", "dog", "·s", "␣", "·Xy", "sleep", "·ing", "<unk>", "</s>")
     words = ["the", "dogs", "</s>"]
     assert token_axis(words).texts == tuple(words)  # no pieces: nothing goes on
+    continued = ["der", "Kr@@", "an", "sinkt", "</s>"]
+    assert token_axis(continued).texts == tuple(continued)
+    assert token_axis(continued, side="target").words == (0, 1, 1, 2, 3)
 
 
 def test_grey_paper_marks_negative_cells():
