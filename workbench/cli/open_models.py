@@ -18,14 +18,18 @@ def open_hf(
     source_language: Annotated[str, typer.Option("--from", help="Code of the source's language, eng_Latn")] = "",
     target_language: Annotated[str, typer.Option("--to", help="Code of the target's language, deu_Latn")] = "",
     dtype: Annotated[str, typer.Option(help="Type of the weights: float32, bfloat16 or float16")] = "float32",
-    data: Annotated[Path | None, typer.Option(help="Prepared data whose test sets it is to translate")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Prepared data whose test sets it is to translate, such as exhibits/data")
+    ] = None,
     runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
 ) -> None:
     """Open an encoder-decoder (Marian, M2M-100, NLLB, mBART, BART, Pegasus, T5) as a run, without copying it."""
     from workbench.experiments.foreign_runs import folder_of, open_huggingface
+    from workbench.store.exhibits import run_folder
     from workbench.store.runs import runs_folder
 
     folder = folder_of(runs or runs_folder(), name)
+    data = data and run_folder(data)
     run, unknown = open_huggingface(model, folder, data, source_language, target_language, dtype)
     say(f"{run.folder}: {run.system}, {run.config.foreign.path if run.config.foreign else model}")
     if unknown:
@@ -44,14 +48,18 @@ def open_fairseq_checkpoint(
     target_bpe_codes: Annotated[
         Path | None, typer.Option(help="BPE codes of the target  [default: those of --bpe-codes]")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Prepared data whose test sets it is to translate")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Prepared data whose test sets it is to translate, such as exhibits/data")
+    ] = None,
     runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
 ) -> None:
     """Copy a checkpoint of fairseq's Transformer into a run of our own format."""
     from workbench.experiments.fairseq_runs import open_fairseq
     from workbench.experiments.foreign_runs import folder_of
+    from workbench.store.exhibits import run_folder
     from workbench.store.runs import runs_folder
 
     codes = bpe_codes, target_bpe_codes or bpe_codes
+    data = data and run_folder(data)
     run = open_fairseq(checkpoint, folder_of(runs or runs_folder(), name), (source_dict, target_dict), codes, data)
     say(f"{run.folder}: {run.system}, a copy of {checkpoint}")
