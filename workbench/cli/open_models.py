@@ -40,13 +40,13 @@ def open_hf(
 def open_fairseq_checkpoint(
     checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of fairseq's transformer, checkpoint_best.pt")],
     name: Annotated[str, typer.Option("--as", help="Name of the run")],
-    source_dict: Annotated[Path, typer.Option(help="The source's dictionary, dict.SOURCE.txt")],
-    target_dict: Annotated[Path, typer.Option(help="The target's dictionary, dict.TARGET.txt")],
+    source_dict: Annotated[Path, typer.Option(help="Dictionary of the source, dict.SOURCE.txt")],
+    target_dict: Annotated[Path, typer.Option(help="Dictionary of the target, dict.TARGET.txt")],
     bpe_codes: Annotated[
         Path | None, typer.Option(help="BPE codes of subword-nmt; without them texts are segmented already")
     ] = None,
     target_bpe_codes: Annotated[
-        Path | None, typer.Option(help="BPE codes of the target  [default: those of --bpe-codes]")
+        Path | None, typer.Option(help="BPE codes of the target, if they are not those of --bpe-codes")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Prepared data whose test sets it is to translate, such as exhibits/data")
