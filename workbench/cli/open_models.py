@@ -10,6 +10,10 @@ import typer
 from workbench.cli.shared import open_app
 from workbench.cli.terminal import say
 
+TestData = Annotated[
+    Path | None, typer.Option("--data", help="Prepared data whose test sets it is to translate, such as exhibits/data")
+]
+
 
 @open_app.command("hf")
 def open_hf(
@@ -18,9 +22,7 @@ def open_hf(
     source_language: Annotated[str, typer.Option("--from", help="Code of the source's language, eng_Latn")] = "",
     target_language: Annotated[str, typer.Option("--to", help="Code of the target's language, deu_Latn")] = "",
     dtype: Annotated[str, typer.Option(help="Type of the weights: float32, bfloat16 or float16")] = "float32",
-    data: Annotated[
-        Path | None, typer.Option(help="Prepared data whose test sets it is to translate, such as exhibits/data")
-    ] = None,
+    data: TestData = None,
     runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
 ) -> None:
     """Open an encoder-decoder (Marian, M2M-100, NLLB, mBART, BART, Pegasus, T5) as a run, without copying it."""
@@ -48,9 +50,7 @@ def open_fairseq_checkpoint(
     target_bpe_codes: Annotated[
         Path | None, typer.Option(help="BPE codes of the target, if they are not those of --bpe-codes")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Prepared data whose test sets it is to translate, such as exhibits/data")
-    ] = None,
+    data: TestData = None,
     runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
 ) -> None:
     """Copy a checkpoint of fairseq's Transformer into a run of our own format."""
