@@ -10,6 +10,7 @@ import argparse
 import math
 import pickle
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -105,7 +106,8 @@ def _unpickled(path: Path) -> Any:
     try:
         check(path, TENSORS)
         with torch.serialization.safe_globals(PASSIVE):
-            return torch.load(path, map_location="cpu", weights_only=True)
+            # Mapped, where the format allows it, so that the optimizer's state beside the model is never read.
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such checkpoint; name a file such as checkpoint_best.pt") from None
     except pickle.UnpicklingError as error:

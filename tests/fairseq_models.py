@@ -167,6 +167,6 @@ def write_dictionaries(folder: Path) -> tuple[Path, Path]:
     paths = []
     for side, words in (("xx", SOURCE_WORDS), ("yy", TARGET_WORDS)):
         path = folder / f"dict.{side}.txt"
-        path.write_text("".join(f"{side}{number} {99 - number}\n" for number in range(4, words)), encoding="utf-8")
+        path.write_text("".join(f"{side}{number} 1\n" for number in range(4, words)), encoding="utf-8")
         paths.append(path)
     return paths[0], paths[1]

@@ -8,7 +8,16 @@ from typer.testing import CliRunner
 from core_models import load
 from core_models.config import read_config
 from core_models.settings import ConfigError
-from tests.fairseq_models import END, Reference, random_tensors, settings, write_checkpoint, write_dictionaries
+from tests.fairseq_models import (
+    END,
+    SOURCE_WORDS,
+    TARGET_WORDS,
+    Reference,
+    random_tensors,
+    settings,
+    write_checkpoint,
+    write_dictionaries,
+)
 from workbench import cli
 from workbench.experiments.fairseq_runs import open_fairseq
 from workbench.export.ctranslate2 import export_ctranslate2
@@ -87,6 +96,23 @@ def test_the_command_copies_a_checkpoint_and_refuses_another_dictionary(folder, 
     assert not (tmp_path / "theirs").exists()
     done = CliRunner().invoke(cli.app, [*words, str(folder / "dict.yy.txt")])
     assert done.output.startswith(f"{tmp_path / 'theirs'}: transformer_iwslt_de_en, a copy of ")
+
+
+def test_texts_are_cut_by_the_codes_of_their_side(folder, tmp_path):
+    pytest.importorskip("subword_nmt", reason="the extra `fairseq` is not installed")
+    for side, words in (("xx", SOURCE_WORDS), ("yy", TARGET_WORDS)):
+        pieces = ["low@@", "er", "l@@", "o@@", "w@@", "e@@", "r", *(f"{side}{k}" for k in range(words - 11))]
+        (tmp_path / f"dict.{side}.txt").write_text("".join(f"{piece} 1\n" for piece in pieces))
+    (tmp_path / "codes.xx").write_text("#version: 0.2\nl o\nlo w\ne r</w>\n")
+    (tmp_path / "codes.yy").write_text("#version: 0.2\ne r</w>\n")
+    run = open_fairseq(
+        folder / "checkpoint_best.pt", tmp_path / "run", (tmp_path / "dict.xx.txt", tmp_path / "dict.yy.txt"),
+        (tmp_path / "codes.xx", tmp_path / "codes.yy"),
+    )  # fmt: skip
+    (found,) = load(run.folder).score(["lower"], ["lower"])
+    assert found.source_tokens == ["low@@", "er", "</s>"]
+    assert found.tokens == ["l@@", "o@@", "w@@", "er", "</s>"]
+    assert found.text == "lower"
 
 
 @pytest.mark.parametrize("export", [export_ctranslate2, export_huggingface])
