@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
 from core_models.config import MOST_PARTS, MOST_UNITS, ModelConfig
@@ -42,8 +42,10 @@ UNKNOWN = (
     "adaptive_softmax_cutoff", "char_inputs", "base_layers", "encoder_layers_to_keep", "decoder_layers_to_keep",
     "decoder_recurrent_stacking",
 )  # fmt: skip
+OFF = ("None", "False", "0", "")
 BEGIN, PADDING, END, UNKNOWN_WORD = 0, 1, 2, 3  # of a dictionary of fairseq
 FIRST_POSITION = PADDING + 1
+MOST_SINUSOIDS = 1 << 14  # positions of a table; more are names for no end, and would take gigabytes
 # Our PAD, UNK, BOS and EOS by theirs, in tables that are read: their decoder begins with </s>.
 READ = (PADDING, UNKNOWN_WORD, END, END)
 WRITTEN = (PADDING, UNKNOWN_WORD, BEGIN, END)
@@ -56,8 +58,6 @@ _FORMER_NORMS = {
 
 class Arguments(Section):
     """The settings of a checkpoint that its tensors do not show."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     arch: ARCHITECTURES
     encoder_attention_heads: int = Field(gt=0, le=MOST_PARTS)
@@ -89,9 +89,10 @@ def read_checkpoint(path: Path) -> tuple[Arguments, dict[str, Tensor]]:
     if odd := [name for name, tensor in tensors.items() if not _whole(tensor)]:
         raise ConfigError(f"{path}: {odd[0]} is no whole tensor of finite numbers; copy the checkpoint again")
     given = _given(content)
-    if unknown := [name for name in UNKNOWN if given.get(name)]:
+    if unknown := [name for name in UNKNOWN if str(given.get(name)) not in OFF]:
         raise ConfigError(f"{path}: a model with {unknown[0]}, which cannot be computed here; open one without it")
-    return parse(Arguments, given, where=str(path)), tensors
+    known = {name: given[name] for name in Arguments.model_fields if name in given}
+    return parse(Arguments, known, where=str(path)), tensors
 
 
 def _whole(tensor: Any) -> bool:
@@ -249,7 +250,7 @@ class _Conversion:
         for side, learned in sides.items():
             if learned and not arguments.no_token_positional_embeddings:
                 tables[side] = self.take(f"{side}.embed_positions.weight")[FIRST_POSITION:]
-        most = max(arguments.max_source_positions, arguments.max_target_positions)
+        most = min(max(arguments.max_source_positions, arguments.max_target_positions), MOST_SINUSOIDS)
         length = min((len(table) for table in tables.values()), default=most)
         for side, name in (("encoder", "source"), ("decoder", "target")):
             if arguments.no_token_positional_embeddings:

@@ -166,6 +166,12 @@ def _beside(payload: object, **options):
     return write
 
 
+def _with_settings(**changes):
+    return lambda path: write_checkpoint(path, settings(**changes), random_tensors(settings()))
+
+
+CIRCLE: list[object] = []
+CIRCLE.append(CIRCLE)
 CHECKPOINTS = {
     "a payload": (_pickle_of(Payload()), "is never run or built here"),
     "a payload in a file of before 1.6": (
@@ -176,6 +182,13 @@ CHECKPOINTS = {
     "a plain pickle": (lambda path: path.write_bytes(pickle.dumps(Payload())), "is never run or built here"),
     "a class of somebody": (_beside(Harmless()), "it asks for tests.bad_input.test_foreign_models.Harmless"),
     "a function": (_beside(eval), "it asks for eval, which is never run"),
+    "settings that hold themselves": (_with_settings(heads=CIRCLE, encoder_attention_heads=CIRCLE), "heads: "),
+    "settings that are tensors": (
+        _with_settings(layernorm_embedding=torch.ones(2)),
+        "a model with layernorm_embedding",
+    ),
+    "heads beyond all numbers": (_with_settings(encoder_attention_heads=1 << 80), "encoder_attention_heads: "),
+    "positions without end": (_with_settings(max_source_positions=1 << 40), "max_source_positions: "),
     "a text": (lambda path: path.write_text("weights"), "model.pt: "),
     "an empty file": (lambda path: path.write_bytes(b""), "not a readable checkpoint"),
     "a folder": (lambda path: path.mkdir(), "not a readable checkpoint"),
