@@ -45,7 +45,7 @@ UNKNOWN = (
 OFF = ("None", "False", "0", "")
 BEGIN, PADDING, END, UNKNOWN_WORD = 0, 1, 2, 3  # of a dictionary of fairseq
 FIRST_POSITION = PADDING + 1
-MOST_SINUSOIDS = 1 << 14  # positions of a table; more are names for no end, and would take gigabytes
+MOST_SINUSOIDS = 1 << 14  # rows of their table: a larger setting means no limit, and would take gigabytes
 # Our PAD, UNK, BOS and EOS by theirs, in tables that are read: their decoder begins with </s>.
 READ = (PADDING, UNKNOWN_WORD, END, END)
 WRITTEN = (PADDING, UNKNOWN_WORD, BEGIN, END)
