@@ -77,7 +77,7 @@ class ModelConfig(Section):
         "cell": "rnn_cell", "first_state": "decoder_init",
     }  # fmt: skip
 
-    backbone: Literal["transformer", "rnnsearch", "foreign"] = "transformer"
+    backbone: Literal["transformer", "rnnsearch", "foreign", "foreign_decoder"] = "transformer"
     preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = "small"
     d_model: int = Field(gt=0, le=MOST_UNITS)
     embedding: int = Field(gt=0, le=MOST_UNITS, description="width of word embeddings; a Transformer's equal d_model")

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from core_models.backbones.foreign import ForeignEncoderDecoder, Frame, renumbered
+from core_models.backbones.foreign import ForeignEncoderDecoder, Frame
+from core_models.backbones.foreign_tables import renumbered
 from core_models.config import ModelConfig, SearchConfig
 from core_models.foreign_config import ForeignModel
 from core_models.settings import ConfigError, parse

@@ -144,6 +144,11 @@ class System(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
+    @property
+    def logit_cap(self) -> float | None:
+        """What the logits of the vocabulary head are softly capped at; None for all systems built here."""
+        return getattr(self.backbone, "logit_cap", None)
+
     def encode(self, batch: Batch, trace: TraceWriter | None = None) -> Encoded:
         """Encode the source (and context) of a batch: everything that is computed once per sentence."""
         active = ActiveMechanisms(self.named_mechanisms, {}, {}, forced=True, trace=trace)
@@ -223,9 +228,9 @@ class System(nn.Module):
         values: dict[str, Tensor] = {}
         for prediction in [forced.main, *(p for p in forced.predictions if p.target == "word")]:
             head, head_bias = prediction.head(matrix, bias)
-            vectors = prediction.vectors.flatten(0, 1)
-            target_logits = word_logits(vectors, head, target.flatten(), head_bias)
-            values[prediction.name] = (target_logits - log_partition(vectors, head, head_bias)).view(target.shape)
+            vectors, cap = prediction.vectors.flatten(0, 1), self.logit_cap if prediction.matrix is None else None
+            target_logits = word_logits(vectors, head, target.flatten(), head_bias, cap)
+            values[prediction.name] = (target_logits - log_partition(vectors, head, head_bias, cap)).view(target.shape)
         if mixing := [values[prediction.name] for prediction in forced.predictions if prediction.mixes]:
             values["decoder"] = values["main"]
             values["main"] = mixture([values["main"], *mixing])
@@ -233,7 +238,11 @@ class System(nn.Module):
 
     def scores(self, forced: Forced) -> Scores:
         """Scores [S, T, V] at every position of a forced pass: logits, or log-probabilities if predictions mix."""
-        return self._mixed(logits(forced.main.vectors, *self.backbone.output_matrix), forced.predictions)
+        return self._mixed(self._logits(forced.main.vectors), forced.predictions)
+
+    def _logits(self, vectors: Tensor) -> Tensor:
+        matrix, bias = self.backbone.output_matrix
+        return logits(vectors, matrix, bias, self.logit_cap)
 
     def _mixed(self, values: Tensor, predictions: Sequence[Prediction]) -> Scores:
         """The head's logits [S, N, V] unchanged, or the mean of all distributions that mix."""
@@ -276,7 +285,7 @@ class System(nn.Module):
             }
         )
         head = self.search_head
-        values = logits(output, *self.backbone.output_matrix) if head is None else head(output)
+        values = self._logits(output) if head is None else head(output)
         scores = self._mixed(values, self._predictions(view, active, every=False))
         return scores, State(state.position + 1, state.mask, state.sentence, hypothesis)
 

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from core_models.backbones.foreign import ForeignEncoderDecoder
+from core_models.backbones.foreign_causal import ForeignDecoder
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
 from core_models.config import ModelConfig
@@ -17,10 +18,11 @@ from core_models.system import System
 from core_models.system_catalogue import MECHANISMS, plugged_in
 from core_models.system_spec import describe, options_of
 
-BACKBONES: dict[str, type[Transformer] | type[RNNSearch] | type[ForeignEncoderDecoder]] = {
+BACKBONES: dict[str, type[Transformer] | type[RNNSearch] | type[ForeignEncoderDecoder] | type[ForeignDecoder]] = {
     "transformer": Transformer,
     "rnnsearch": RNNSearch,
     "foreign": ForeignEncoderDecoder,
+    "foreign_decoder": ForeignDecoder,
 }
 
 
@@ -39,7 +41,7 @@ def build(
         else parse(ModelConfig, model)
     )
     kind = BACKBONES[config.backbone]
-    if issubclass(kind, ForeignEncoderDecoder):
+    if issubclass(kind, (ForeignEncoderDecoder, ForeignDecoder)):
         raise ConfigError("a foreign model is opened from its folder, not built: workbench open hf PATH --as NAME")
     try:
         backbone: nn.Module = kind(config, source_words, target_words or source_words)

@@ -1,6 +1,6 @@
 """An encoder-decoder of Hugging Face `transformers` as a backbone: forced passes and steps for search and inspection.
 
-Reads words by our numbers: `renumbered` swaps rows of the model's tables in place, so that no table is copied. Words
+Reads words by our numbers: `foreign_tables` swaps rows of the model's tables in place, so that none is copied. Words
 that frame a text (language tags, <s> before a source, a prompt of the decoder) are added here and are positions to
 nobody else: attention to them is summed into the word beside them. Offers no hook points to mechanisms.
 """
@@ -8,7 +8,7 @@ nobody else: attention to them is summed into the word beside them. Offers no ho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core_models.backbones.foreign_layers import cache_of, flat, observed, tensors_of
+from core_models.backbones.foreign_tables import head_bias, table_of
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import View
 from core_models.interface.mechanism_stack import ActiveMechanisms
-from core_models.layers.attention import NOWHERE
 from core_models.settings import ConfigError
-from core_models.text.vocabulary import BOS, EOS, PAD, UNK
+from core_models.text.vocabulary import BOS, PAD
 
 # Their positions depend on which number is padding: they are given embeddings, which these families scale in the table.
 POSITIONS_BY_PADDING = ("m2m_100",)
@@ -38,66 +39,6 @@ class Frame:
     target: tuple[int, ...] = (BOS,)
 
 
-class Table(nn.Module):
-    """A table of embeddings and its scale apart, so that hooks on `table` see rows as they are stored."""
-
-    def __init__(self, table: nn.Embedding, scale: float) -> None:
-        super().__init__()
-        self.table, self.scale = table, scale
-
-    def forward(self, words: Tensor) -> Tensor:
-        return self.table(words) * self.scale
-
-
-def renumbered(model: Any, pad: int, unknown: int, begin: int | None, end: int) -> tuple[list[int], list[int]]:
-    """Swap rows of all tables in place so that these words are PAD, UNK, BOS and EOS.
-
-    begin: a word <s> that the model has, or None: then tables get one row more, which is never put out. Returns for
-    source and target their number of each of our words; for the row more it is their number of words.
-    """
-    if begin is None:
-        _add_row(model)
-    source, _, head = (module.weight for module in _tables(model))
-    tables = {id(module.weight): module.weight for module in _tables(model)}
-    bias = getattr(model, "final_logits_bias", None)
-    if bias is not None:
-        fill = bias.new_full((1, len(head) - bias.shape[1]), NOWHERE)
-        model.final_logits_bias = bias = torch.cat([bias, fill], 1)
-    orders = {}
-    with torch.no_grad():
-        for weight in tables.values():
-            order = list(range(len(weight)))
-            for ours, theirs in _wanted(pad, unknown, begin, end, len(weight)):
-                place = order.index(theirs)
-                order[ours], order[place] = order[place], order[ours]
-                weight[[ours, place]] = weight[[place, ours]]
-                if bias is not None and weight is head:
-                    bias[:, [ours, place]] = bias[:, [place, ours]]
-            orders[id(weight)] = order
-    return orders[id(source)], orders[id(head)]
-
-
-def _wanted(pad: int, unknown: int, begin: int | None, end: int, words: int) -> Iterator[tuple[int, int]]:
-    yield PAD, pad
-    yield UNK, unknown
-    yield BOS, words - 1 if begin is None else begin
-    yield EOS, end
-
-
-def _add_row(model: Any) -> None:
-    """Give every table one row more; tied ones stay tied."""
-    tables = {id(weight): weight for weight in (module.weight for module in _tables(model))}
-    for weight in tables.values():
-        longer = nn.Parameter(torch.cat([weight.detach(), weight.new_zeros(1, weight.shape[1])]))
-        for module in model.modules():
-            if getattr(module, "weight", None) is weight:
-                module.weight = longer
-
-
-def _tables(model: Any) -> tuple[Any, Any, Any]:
-    return model.get_encoder().embed_tokens, model.get_decoder().embed_tokens, model.get_output_embeddings()
-
-
 class ForeignEncoderDecoder(nn.Module):
     """A model of `transformers` whose tables were `renumbered`, between the same functions as our Transformer."""
 
@@ -108,11 +49,11 @@ class ForeignEncoderDecoder(nn.Module):
         self.model, self.frame = model.eval(), frame
         self.family = model.config.model_type
         self.encoder, self.decoder = model.get_encoder(), model.get_decoder()
-        self.source_table, self.target_table = _table(self.encoder), _table(self.decoder)
+        self.source_table, self.target_table = table_of(self.encoder), table_of(self.decoder)
         config = model.config
         self.heads = getattr(config, "decoder_attention_heads", None) or config.num_heads
         self.head_width = getattr(config, "d_kv", None) or config.d_model // self.heads
-        self.register_buffer("head_bias", _head_bias(model, has_begin), persistent=False)
+        self.register_buffer("head_bias", head_bias(model, () if has_begin else (BOS,)), persistent=False)
         self.head_scale = config.d_model**-0.5 if getattr(config, "scale_decoder_outputs", False) else 1.0
 
     @property
@@ -202,7 +143,7 @@ class ForeignEncoderDecoder(nn.Module):
         layers: list[Tensor] = []
         with ExitStack() as hooks:
             for number, block in enumerate(self._blocks()):
-                hooks.callback(_observed(block, layers, with_input=number == 0).remove)
+                hooks.callback(observed(block, layers, with_input=number == 0).remove)
             output = self.decoder(
                 **self._read(self.decoder, torch.cat([prompt, self._prompted(words)], 1)),
                 encoder_hidden_states=sentence["memory"],
@@ -276,11 +217,11 @@ class ForeignEncoderDecoder(nn.Module):
             for name in (f"{number}.cross_{kind}" for number in layers for kind in ("keys", "values")):
                 if sentence[name].shape[1] != beams:  # beams of a sentence share them until there are several
                     sentence[name] = sentence[name][:, :1].expand(-1, beams, -1, -1, -1).contiguous()
-            across = _cache([_flat(sentence, f"{number}.cross_") for number in layers])
+            across = cache_of([flat(sentence, f"{number}.cross_") for number in layers])
             memory = memory.new_zeros(1).expand(sentences * beams, memory.shape[1], 1)  # only its length is read
         else:
             memory = memory.repeat_interleave(beams, 0)
-        cache = EncoderDecoderCache(_cache([_flat(hypothesis, f"{number}.") for number in layers]), across)
+        cache = EncoderDecoderCache(cache_of([flat(hypothesis, f"{number}.") for number in layers]), across)
         output = self.decoder(
             **self._read(self.decoder, words.reshape(-1, 1)),
             encoder_hidden_states=memory,
@@ -289,68 +230,6 @@ class ForeignEncoderDecoder(nn.Module):
             use_cache=True,
         )
         if not known:
-            sentence.update(_tensors(cache.cross_attention_cache, "cross_", sentences))
+            sentence.update(tensors_of(cache.cross_attention_cache, "cross_", sentences))
         state = self._head_input(output.last_hidden_state)
-        return state.view(sentences, beams, -1), _tensors(cache.self_attention_cache, "", sentences)
-
-
-def _table(stack: Any) -> nn.Embedding:
-    """The table of a stack as it is stored; a scale within it is put beside it."""
-    table = stack.embed_tokens
-    if isinstance(table, Table):  # of both stacks
-        return table.table
-    scale = float(getattr(table, "embed_scale", 1.0))
-    if scale == 1:
-        return table
-    plain = nn.Embedding(*table.weight.shape, device="meta")
-    plain.weight = table.weight
-    stack.embed_tokens = Table(plain, scale)
-    return plain
-
-
-def _head_bias(model: Any, has_begin: bool) -> Tensor | None:
-    """The bias of the vocabulary head [V], or None if it adds nothing."""
-    weight = model.get_output_embeddings().weight
-    bias = getattr(model, "final_logits_bias", None)
-    bias = weight.new_zeros(len(weight)) if bias is None else bias[0].to(weight.dtype)
-    if not has_begin:
-        bias = bias.index_fill(0, torch.tensor(BOS, device=bias.device), NOWHERE)
-    return bias if bool(bias.any()) else None
-
-
-def _observed(block: nn.Module, layers: list[Tensor], with_input: bool) -> Any:
-    """A hook that appends a block's output [S, N, d] to `layers`, for the first block after its input."""
-
-    def keep(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        if with_input:
-            layers.append(inputs[0])
-        layers.append(output[0] if isinstance(output, tuple) else output)
-
-    return block.register_forward_hook(keep)
-
-
-def _flat(tensors: Mapping[str, Tensor], prefix: str) -> tuple[Tensor, Tensor]:
-    """Keys and values [S, K, H, t, e] of a layer as [S K, H, t, e]."""
-    return tensors[f"{prefix}keys"].flatten(0, 1), tensors[f"{prefix}values"].flatten(0, 1)
-
-
-def _cache(layers: Sequence[tuple[Tensor, Tensor]]) -> Any:
-    from transformers import DynamicCache
-    from transformers.cache_utils import DynamicLayer
-
-    cache = DynamicCache()
-    for keys, values in layers:
-        layer = DynamicLayer()
-        layer.lazy_initialization(keys, values)
-        layer.keys, layer.values = keys, values
-        cache.layers.append(layer)
-    return cache
-
-
-def _tensors(cache: Any, prefix: str, sentences: int) -> dict[str, Tensor]:
-    """Keys and values of every layer of a cache, [S, K, H, t, e]."""
-    return {
-        f"{number}.{prefix}{kind}": getattr(layer, kind).unflatten(0, (sentences, -1))
-        for number, layer in enumerate(cache.layers)
-        for kind in ("keys", "values")
-    }
+        return state.view(sentences, beams, -1), tensors_of(cache.self_attention_cache, "", sentences)

@@ -52,7 +52,12 @@ def quantized(system: System) -> System:
 
 
 def check_quantizable(system: System) -> None:
-    """Raise ConfigError unless the device is a CPU, the weights are float32, and PyTorch has quantized products."""
+    """Raise ConfigError unless the device is a CPU, the weights are float32, and PyTorch has quantized products.
+
+    Also for a head that caps its logits, which the quantized one does not.
+    """
+    if system.logit_cap is not None:
+        raise ConfigError("a model with capped logits cannot decode in int8; take precision full or bfloat16")
     kind = next(system.parameters()).dtype
     if system.device.type != "cpu" or kind != torch.float32:
         raise ConfigError(

@@ -28,8 +28,10 @@ HELD_LOGITS = 1 << 24  # logits in memory at once
 _AFTER_THE_STACK = (HookPoint.DECODER_STACK_OUTPUT, HookPoint.READOUT, HookPoint.OUTPUT)
 
 
-def measures(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> dict[str, Tensor]:
-    """Measures of the distribution softmax(vectors . matrix + bias) and of `words` under it.
+def measures(
+    vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None, cap: float | None = None
+) -> dict[str, Tensor]:
+    """Measures of the distribution softmax(vectors . matrix + bias) and of `words` under it; cap: of its logits.
 
     vectors [P, d], matrix [V, d], words [P] -> [P] each: log_prob of the word and entropy, both in nats; rank of the
     word, 1 for the most probable (ties share the better rank); best, the number of the most probable word, and
@@ -37,7 +39,7 @@ def measures(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None
     """
     rows = max(1, HELD_LOGITS // len(matrix))
     parts = [
-        _measures(logits(vectors[start : start + rows], matrix, bias), words[start : start + rows])
+        _measures(logits(vectors[start : start + rows], matrix, bias, cap), words[start : start + rows])
         for start in range(0, len(vectors), rows)
     ]
     return {name: torch.cat([part[name] for part in parts]) for name in LENS_MEASURES}
@@ -110,7 +112,7 @@ def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) 
             writer.record(f"{prediction.name}.rank", ("target", "target_key"), ranks)
 
     def measure(vectors: Tensor) -> dict[str, Tensor]:
-        values = measures(vectors.flatten(0, 1), matrix, target.flatten(), bias)
+        values = measures(vectors.flatten(0, 1), matrix, target.flatten(), bias, system.logit_cap)
         return {name: value.view(target.shape) for name, value in values.items()}
 
     if any(map(writer.wants, MEASURES)):

@@ -83,14 +83,21 @@ def _powers(vectors: Tensor, matrix: Tensor, bias: Tensor | None, out: Tensor | 
     return energies.sub_(largest[:, None]).exp_(), largest
 
 
-def logits(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Logits over the vocabulary: vectors [..., d], matrix [V, d] -> [..., V], never below float32."""
+def logits(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None, cap: float | None = None) -> Tensor:
+    """Logits over the vocabulary: vectors [..., d], matrix [V, d] -> [..., V], never below float32.
+
+    cap: what they are softly capped at before the bias is added, cap tanh(logit / cap).
+    """
     energies = torch.nn.functional.linear(vectors, matrix.to(vectors.dtype))
-    energies = energies.to(widened(energies.dtype))
+    energies = _capped(energies.to(widened(energies.dtype)), cap)
     return energies if bias is None else energies + bias
 
 
-def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
+def _capped(energies: Tensor, cap: float | None) -> Tensor:
+    return energies if cap is None else cap * torch.tanh(energies / cap)
+
+
+def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None, cap: float | None = None) -> Tensor:
     """Log-partition log sum_v exp(vectors . matrix[v] + bias[v]): vectors [P, d], matrix [V, d] -> [P].
 
     Never below float32. Under autocast the product runs in the autocast type, the sum over the vocabulary does not. So
@@ -101,6 +108,9 @@ def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None) -
     if torch.is_autocast_enabled(device):
         vectors = vectors.to(torch.get_autocast_dtype(device))
     with torch.autocast(device, enabled=False):
+        if cap is not None:
+            parts = [logits(vectors[part], matrix, bias, cap).logsumexp(-1) for part in _chunks(vectors, matrix)]
+            return torch.cat(parts) if parts else vectors.new_zeros(0, dtype=widened(vectors.dtype))
         return _LogPartition.apply(vectors, matrix, bias, torch.is_grad_enabled())
 
 
@@ -110,8 +120,11 @@ def one_logit(vectors: Tensor, row: Tensor) -> Tensor:
     return vectors @ row
 
 
-def word_logits(vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None) -> Tensor:
+def word_logits(
+    vectors: Tensor, matrix: Tensor, words: Tensor, bias: Tensor | None = None, cap: float | None = None
+) -> Tensor:
     """The logit of one word per position: vectors [P, d], words [P] -> [P], never below float32."""
     accumulated = widened(vectors.dtype)
     dots = (vectors.to(accumulated) * torch.nn.functional.embedding(words, matrix).to(accumulated)).sum(-1)
+    dots = _capped(dots, cap)
     return dots if bias is None else dots + bias[words]

@@ -7,7 +7,8 @@ import random
 import pytest
 import torch
 
-from core_models.backbones.foreign import ForeignEncoderDecoder, Frame, renumbered
+from core_models.backbones.foreign import ForeignEncoderDecoder, Frame
+from core_models.backbones.foreign_tables import renumbered
 from core_models.config import ModelConfig, SearchConfig
 from core_models.decoding import beam_search
 from core_models.decoding.length_limits import output_limits
