@@ -13,11 +13,11 @@ heading(
     "Select up to six rows; the other pages show these runs. A run keeps its color, dash and marker on all pages.",
 )
 frame = current()
+with st.container(horizontal=True):
+    import_form.show(frame)
+    open_form.show(frame)
+open_form.show_opened(frame)
 if frame.runs:
-    with st.container(horizontal=True):
-        import_form.show(frame)
-        open_form.show(frame)
-    open_form.show_opened(frame)
     table.show(frame)
 else:
     empty_states.empty_state(

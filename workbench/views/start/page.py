@@ -19,6 +19,7 @@ else:
         f"There is no run below {frame.root} yet. Build the demo, or train a system of your own:",
         f"workbench train transformer --data DATA --out {shlex.quote(str(frame.root))}/NAME",
     )
+sections.own_model()
 sections.own_runs(frame)
 sections.machine()
 sections.plugged_in()

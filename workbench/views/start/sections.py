@@ -99,6 +99,13 @@ def own_text() -> None:
     st.page_link(page_file("translate"), label=label, icon=ARROW)
 
 
+def own_model() -> None:
+    """The way to open a model of another library."""
+    st.subheader("Your own model")
+    label = "Open a model of Hugging Face or fairseq, or import translations of another system"
+    st.page_link(page_file("runs"), label=label, icon=ARROW)
+
+
 def own_runs(frame: Frame) -> None:
     """Training the demo's systems below the runs folder, and the command for one's own data."""
     st.subheader("Your own runs")

@@ -57,6 +57,14 @@ def test_a_checkpoint_of_fairseq_is_opened(with_demo, tmp_path):
     assert (row["state"], row["of"]) == ("trained", "")
 
 
+def test_start_leads_to_the_form_also_where_there_is_no_run(runs_root):
+    (link,) = [link for link in open_page("start").get("page_link") if "Hugging Face" in link.proto.label]
+    assert link.proto.page == "runs"
+    at = open_page("runs")
+    assert at.text_input(key="open-path").value == ""
+    assert "Open" in [button.label for button in at.button]
+
+
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
