@@ -16,6 +16,7 @@ import psutil
 
 from tests.paths import ROOT
 from workbench.jobs import safe_path
+from workbench.store import exhibits
 
 UPGRADE = {
     "Connection": "Upgrade",
@@ -88,7 +89,10 @@ def streamlit_serving(folder: Path, *options: str, token: str = "", script: Path
 def _started(words: Sequence[str | Path], folder: Path, port: int, token: str) -> Iterator[Server]:
     (folder / "runs").mkdir(exist_ok=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMLIT_", "WORKBENCH_"))}
-    environment |= {"WORKBENCH_RUNS": str(folder / "runs"), "WORKBENCH_EXHIBITS": "0"}
+    environment |= {
+        "WORKBENCH_RUNS": str(folder / "runs"),
+        exhibits.VARIABLE: os.environ.get(exhibits.VARIABLE, ""),
+    }
     if token:
         environment["WORKBENCH_TOKEN"] = token
     with (folder / "log").open("wb") as log:

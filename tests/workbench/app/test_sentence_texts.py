@@ -1,10 +1,12 @@
 """The texts of a sentence: its lines, what belongs together in them, and the selected word on every figure."""
 
+import json
 import shutil
 
 import numpy as np
 import pytest
 
+import core_models
 from tests.workbench.views.app_pages import charts, heat_maps, open_page, runs_of, sentence_lines
 from workbench.app.components.shadings import ATTENTION, GOLD, PRONOUN
 from workbench.evaluation.gold_alignments import truths
@@ -35,13 +37,29 @@ def test_a_line_is_the_text_of_a_file(demo_runs):
     assert lines["transformer"] == translations.hypotheses[0].split()
 
 
-def test_words_are_shaded_by_the_attention_that_the_page_draws():
+def test_words_are_shaded_by_the_attention_that_the_page_draws(with_demo):
+    (run,) = runs_of(with_demo, "transformer")
+    _write_the_reference(run)
     at = open_page("attention", runs=RUNS, words="true")
     drawn = heat_maps(charts(at)[0])[0].T  # sources downwards
     weights = shading(at, ATTENTION, "transformer")
     words = {line["label"]: len(line["words"]) for line in sentence_lines(at)["lines"]}
     assert weights.shape == (words["transformer"], words["source"]), "without </s>"
     np.testing.assert_allclose(weights, drawn[: weights.shape[0], : weights.shape[1]], atol=6e-4)
+
+
+def _write_the_reference(run) -> None:
+    """The first reference in place of the run's first output, which is no text of words yet."""
+    translations, vocabulary = run.translations("test"), core_models.load(run.folder).target_vocabulary
+    reference = translations.test_set.references[0]
+    tokens = [*vocabulary.pieces(vocabulary.encode([reference])[0]), "</s>"]
+    for name, first in (
+        ("hypotheses.txt", reference), ("details.jsonl", json.dumps({**translations.details[0], "tokens": tokens}))
+    ):  # fmt: skip
+        path = translations.folder / name
+        _, *others = path.read_text(encoding="utf-8").splitlines()
+        path.unlink()  # it may be linked to that of other tests
+        path.write_text("".join(f"{line}\n" for line in (first, *others)), encoding="utf-8")
 
 
 def test_words_of_the_reference_are_shaded_by_the_gold_alignment(demo_runs):

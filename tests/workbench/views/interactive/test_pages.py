@@ -16,6 +16,7 @@ from workbench.figures.request import Request
 from workbench.plotting.axes import token_texts
 from workbench.store import external
 from workbench.store.runs import RunError
+from workbench.views.beam_search import figures
 from workbench.views.interactive import decoding as live
 
 
@@ -74,7 +75,8 @@ def test_a_long_source_without_blanks_is_too_long_too(with_demo):
         live.translate(run, live.TranslationRequest("\u7684" * 3_000))
 
 
-def test_two_trees_stand_side_by_side_the_baseline_above(with_demo):
+def test_two_trees_stand_side_by_side_the_baseline_above(with_demo, monkeypatch):
+    monkeypatch.setattr(figures, "MOST_STEPS", 12)  # in one row
     first, second = runs_of(with_demo, "transformer", "future-cost-1")
     at = open_page("beam_trees", sentence="4", nodes="800", probability="0.0", pruned="true")
     (chart,) = charts(at)
@@ -90,8 +92,9 @@ def test_two_trees_stand_side_by_side_the_baseline_above(with_demo):
 @pytest.mark.parametrize(
     ("show", "name"), [("", "beam-trees"), ("Difference", "beam-diff"), ("One system", "beam-tree")]
 )
-def test_page_and_command_draw_the_same_tree_unless_told(with_demo, show, name):
+def test_page_and_command_draw_the_same_tree_unless_told(with_demo, monkeypatch, show, name):
     """Of searches longer than what is drawn of them, with and without what was pruned."""
+    monkeypatch.setattr(figures, "MOST_STEPS", 12)
     runs = tuple(runs_of(with_demo, "transformer", "future-cost-1"))[: 1 if name == "beam-tree" else 2]
     at = open_page("beam_trees", sentence="4", **({"show": show} if show else {}))
     (command,) = [code for code in codes(at) if code.startswith(f"workbench figure {name} ")]
