@@ -1,4 +1,4 @@
-"""Opening encoder-decoders of Hugging Face from a folder: what is refused, what frames a text, which search is meant.
+"""Opening models of Hugging Face from a folder: what is refused, what frames a text, which search is meant.
 
     MODEL/{config.json, generation_config.json, *.safetensors, tokenizer files}
 
@@ -18,15 +18,20 @@ import torch
 from safetensors import SafetensorError
 
 from core_models.backbones.foreign import ForeignEncoderDecoder, Frame
+from core_models.backbones.foreign_causal import ForeignDecoder, Prompt
 from core_models.backbones.foreign_tables import renumbered
 from core_models.config import ModelConfig, SearchConfig
 from core_models.foreign_config import ForeignModel
+from core_models.foreign_templates import parts_of, prompt_of, special_words
 from core_models.settings import ConfigError, parse
 from core_models.system import System
 from core_models.text.foreign_vocabulary import ForeignVocabulary
+from core_models.text.vocabulary import BOS, PAD, UNK
 
 FAMILIES = ("marian", "m2m_100", "mbart", "bart", "blenderbot", "pegasus", "t5", "mt5")
+DECODERS = ("llama", "qwen2", "qwen3", "gemma", "gemma2")  # decoder-only, which translate by a template
 OF_LANGUAGES = ("m2m_100", "mbart")  # NLLB is an m2m_100
+CHANGING_POSITIONS = ("dynamic", "longrope")  # whose rotations depend on the longest text that was read
 READ = (".json", ".safetensors", ".model", ".spm", ".txt")  # files that decide what a model computes
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # Settings of `generate` that change what it finds and have no counterpart in our search.
@@ -46,11 +51,21 @@ class Opened:
 
 
 def describe_model(
-    path: Path, source_language: str = "", target_language: str = "", dtype: str = "float32"
+    path: Path, source_language: str = "", target_language: str = "", dtype: str = "float32", template: str = ""
 ) -> ForeignModel:
     """What a run stores of a model folder; raises ConfigError for one that cannot be opened."""
     config = check_folder(path)
     family = config["model_type"]
+    if family in DECODERS:
+        if not template:
+            raise ConfigError(
+                f"{path}: a {family} is decoder-only; name a text that asks it to translate {{source}}: --template FILE"
+            )
+        parts_of(template)
+        if source_language or target_language:
+            raise ConfigError(f"{path}: a {family} reads its languages in the template; leave --from and --to out")
+    elif template:
+        raise ConfigError(f"{path}: a {family} is an encoder-decoder, which needs no template; leave --template out")
     if family in OF_LANGUAGES and not (source_language and target_language):
         raise ConfigError(f"{path}: a model of several languages; name its codes of two: --from LANG --to LANG")
     if family not in OF_LANGUAGES and (source_language or target_language):
@@ -61,6 +76,7 @@ def describe_model(
         "digest": digest_of_model(path),
         "source_language": source_language,
         "target_language": target_language,
+        "template": template,
         "dtype": dtype,
     }
     return parse(ForeignModel, stored, where=str(path))
@@ -73,8 +89,15 @@ def check_folder(path: Path) -> dict[str, Any]:
             raise ConfigError(f"{file}: a link out of the model's folder, which is not followed; copy the file there")
     config = _json(path / "config.json")
     family = config.get("model_type")
-    if family not in FAMILIES:
-        raise ConfigError(f"{path}: a model of the type {family!r}; only these can be opened: {', '.join(FAMILIES)}")
+    if family not in (*FAMILIES, *DECODERS):
+        known = ", ".join((*FAMILIES, *DECODERS))
+        raise ConfigError(f"{path}: a model of the type {family!r}; only these can be opened: {known}")
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    rotations = scaling.get("rope_type") or scaling.get("type")
+    if rotations in CHANGING_POSITIONS:
+        raise ConfigError(
+            f"{path}: positions of the type {rotations} change with the longest text; it cannot be opened"
+        )
     for name in ("config.json", "tokenizer_config.json", "target/tokenizer_config.json"):
         if (path / name).is_file() and "auto_map" in _json(path / name):
             raise ConfigError(f"{path / name}: asks for code of its own (auto_map), which is never run")
@@ -140,16 +163,15 @@ def open_model(stored: ForeignModel, device: str | torch.device = "cpu") -> Open
     check_folder(path)
     if digest_of_model(path) != stored.digest:
         raise ConfigError(f"{path}: the model has changed since this run was made; open it again under another name")
-    model, tokenizers = _model(path, stored.dtype), _tokenizers(path, stored)
+    model, tokenizers = _model(path, stored), _tokenizers(path, stored)
+    if stored.model_type in DECODERS:
+        return _opened_decoder(model, tokenizers[0], stored, device)
     source, target = tokenizers
     special = _special(model, target)
     frame = _frame(model, source, target, stored)
     orders = renumbered(model, *special)
     for tokenizer, order in zip(tokenizers, orders, strict=True):
-        if len(tokenizer) > len(order):
-            raise ConfigError(
-                f"{path}: {len(tokenizer)} pieces in the tokenizer, {len(order)} in the weights; they do not fit"
-            )
+        _check_fit(path, tokenizer, len(order))
     places = [{theirs: ours for ours, theirs in enumerate(order)} for order in orders]
     frame = Frame(
         tuple(places[0][word] for word in frame.source_before),
@@ -167,16 +189,40 @@ def open_model(stored: ForeignModel, device: str | torch.device = "cpu") -> Open
     return Opened(system, *vocabularies)
 
 
-def _model(path: Path, dtype: str) -> Any:
-    from transformers import AutoModelForSeq2SeqLM
+def _opened_decoder(model: Any, tokenizer: Any, stored: ForeignModel, device: str | torch.device) -> Opened:
+    """A decoder-only model behind our interface: both sides have the words of its one tokenizer."""
+    _check_fit(Path(stored.path), tokenizer, len(model.get_input_embeddings().weight))
+    special = special_words(model, tokenizer, stored.template)
+    prompt = prompt_of(stored.template, tokenizer)
+    order = renumbered(model, *special)[0]
+    places = {theirs: ours for ours, theirs in enumerate(order)}
+    before, after = (tuple(places[word] for word in part) for part in prompt)
+    missing = [ours for ours, theirs in zip((PAD, UNK, BOS), special, strict=False) if theirs is None]
+    backbone = ForeignDecoder(model, Prompt(before, after), missing)
+    system = System(sizes(model.config.to_dict()), backbone, {}).to(device).eval()
+    vocabularies = (
+        ForeignVocabulary(tokenizer, order, f"{stored.digest}-{side}", side == "target", lead)
+        for side, lead in zip(("source", "target"), parts_of(stored.template), strict=True)
+    )
+    return Opened(system, *vocabularies)
+
+
+def _check_fit(path: Path, tokenizer: Any, rows: int) -> None:
+    if len(tokenizer) > rows:
+        raise ConfigError(f"{path}: {len(tokenizer)} pieces in the tokenizer, {rows} in the weights; they do not fit")
+
+
+def _model(path: Path, stored: ForeignModel) -> Any:
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        model, report = AutoModelForSeq2SeqLM.from_pretrained(
-            path, dtype=getattr(torch, dtype), local_files_only=True, trust_remote_code=False, use_safetensors=True,
-            output_loading_info=True,
+        kind = AutoModelForCausalLM if stored.model_type in DECODERS else AutoModelForSeq2SeqLM
+        model, report = kind.from_pretrained(
+            path, dtype=getattr(torch, stored.dtype), local_files_only=True, trust_remote_code=False,
+            use_safetensors=True, output_loading_info=True,
         )  # fmt: skip
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise ConfigError(
@@ -274,6 +320,17 @@ def _language(tokenizer: Any, code: str) -> int:
 
 def sizes(config: Mapping[str, Any]) -> ModelConfig:
     """The sizes of a model, as far as our configuration names them."""
+    if config["model_type"] in DECODERS:
+        return ModelConfig(
+            backbone="foreign_decoder",
+            preset=None,
+            d_model=config["hidden_size"],
+            embedding=config["hidden_size"],
+            encoder_layers=config["num_hidden_layers"],  # the same layers read the source
+            decoder_layers=config["num_hidden_layers"],
+            heads=config["num_attention_heads"],
+            ffn_dim=config["intermediate_size"],
+        )
     layers = config.get("num_layers")
     return ModelConfig(
         backbone="foreign",
@@ -292,11 +349,12 @@ def search_of(path: Path) -> tuple[SearchConfig, list[str]]:
     file = path / "generation_config.json"
     settings = _json(file) if file.is_file() else {}
     penalty = settings.get("length_penalty")
+    own = _json(path / "config.json").get("model_type") not in DECODERS  # whose max_length counts the prompt
     search = SearchConfig(
         beam=settings.get("num_beams") or SearchConfig().beam,
         length_penalty=min(max(1.0 if penalty is None else penalty, 0.0), 6.0),
         penalty="power",
-        max_length=settings.get("max_new_tokens") or settings.get("max_length") or SearchConfig().max_length,
+        max_length=settings.get("max_new_tokens") or (own and settings.get("max_length")) or SearchConfig().max_length,
         length_factor=1000.0,
     )
     return search, [name for name in UNKNOWN_SETTINGS if settings.get(name) not in (None, 0, 1, 1.0, False)]

@@ -17,4 +17,5 @@ class ForeignModel(Section):
     digest: str = Field(description="SHA-256 over its configuration, tokenizer and weights")
     source_language: str = Field("", description="for a model of several languages, by its own code")
     target_language: str = Field("", description="for a model of several languages, by its own code")
+    template: str = Field("", description="text around {source}, for a decoder-only model")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="type of the weights in memory")

@@ -25,6 +25,7 @@ MOST_TOKENS = 400  # of source and of target, at most, in a forced pass over one
 ARRAYS = (
     "*.self_attention",
     "decoder.cross_attention",
+    "*_share",
     "log_prob",
     "entropy",
     "rank",

@@ -30,18 +30,20 @@ def open_huggingface(
     source_language: str = "",
     target_language: str = "",
     dtype: str = "float32",
+    template: Path | None = None,
 ) -> tuple[Run, list[str]]:
     """Write a run that points at a model folder, after opening it once.
 
-    data: prepared data with the test sets that it can translate. Returns the run, and the settings of the model's own
-    search that the workbench does not have. Raises RunError if `folder` exists, ConfigError for a model that cannot be
-    opened.
+    data: prepared data with the test sets that it can translate. template: for a decoder-only model, a file with the
+    text around {source}; the run holds the text, without a line break at its end. Returns the run, and the settings of
+    the model's own search that the workbench does not have. Raises RunError if `folder` exists, ConfigError for a model
+    that cannot be opened.
     """
     refuse_taken(folder)
     check_transformers()
     from core_models.foreign import describe_model, open_model, search_of
 
-    stored = describe_model(path, source_language, target_language, dtype)
+    stored = describe_model(path, source_language, target_language, dtype, _text_of(template))
     opened = open_model(stored)
     search, unknown = search_of(path)
     config = RunConfig(
@@ -56,3 +58,15 @@ def open_huggingface(
     with atomic_replace_folder(folder, "open hf", anything) as unfinished:
         write_yaml(unfinished / CONFIG, config.model_dump(mode="json", exclude_none=True))
     return open_run(folder), unknown
+
+
+def _text_of(template: Path | None) -> str:
+    if template is None:
+        return ""
+    try:
+        text = template.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{template}: cannot be read ({error}); name a text with {{source}} in it") from None
+    if not text:
+        raise RunError(f"{template}: the template is empty; write {{source}} where the text to translate is to stand")
+    return text

@@ -18,6 +18,7 @@ from workbench.figures.registry import figure
 from workbench.figures.request import Request, styles
 from workbench.store.runs import RunError, short_names
 from workbench.views.attention.gold_links import TRUTH, gold_links
+from workbench.views.attention.source_shares import shares_caption
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,7 +159,8 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     part, layer, head = options.part, options.layer, options.head
     tables: dict[str, list[pd.DataFrame]] = {}
     across = 1
-    for name, trace in _traces(request, options).items():
+    traces = _traces(request, options)
+    for name, trace in traces.items():
         queries, keys = _sides(part, trace)
         maps = _maps(layer, head, part, trace)
         if len(maps) * len(request.runs) * len(queries) * len(keys) > MAX_CELLS:
@@ -176,13 +178,14 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     compared = len(tables) if differences is None else 2 * len(tables) - 1  # one of each run but the baseline
     mixed = part != "encoder" and layer == "rollout"
     sums = "Of source and target together a row sums to one." if mixed else "Rows sum to one."
+    shares = shares_caption(traces) if part == "cross" else ""
     rule = " Words: the sum over a key's pieces, the mean over a query's." if options.words else ""
     return attention_maps(
         pd.concat([table for of_run in tables.values() for table in of_run], ignore_index=True),
         title="Attention",
         labels=PARTS[part][1],
         columns=across if across > 1 else min(compared, MOST_BESIDE),
-        caption=f"{_maps_caption(layer, head, part)}, along {options.target_text}. {sums}{rule}",
+        caption=f"{_maps_caption(layer, head, part)}, along {options.target_text}. {sums}{rule}{shares}",
         limit=options.limit,
         keys_down=part == "cross" and across == 1 and len(request.runs) > 1,
         differences=differences,
@@ -228,7 +231,8 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
         raise RunError("gold links join the source with the reference; choose the reference as target")
     gold = gold_links(options.links, request.runs[0], request.test) if options.links else None
     tables, marks, agreements = [], [], []
-    for name, trace in _traces(request, forced).items():
+    traces = _traces(request, forced)
+    for name, trace in traces.items():
         weights, rows, columns = _aligned(_maps(options.layer, options.head, "cross", trace)[0][1], trace)
         if not (rows and columns):
             raise RunError(f"{name}: without words on both sides there is nothing to align")
@@ -254,7 +258,7 @@ def _alignment(request: Request, options: AlignmentOptions) -> Figure:
         caption=f"{_maps_caption(options.layer, options.head, 'cross')}, along {forced.target_text}; a dot marks the "
         "source word to which a target word attends most. Words: the sum over source pieces, the mean over target "
         "pieces."
-        f"{source_of_gold}",
+        f"{source_of_gold}{shares_caption(traces)}",
         name="alignment",
         limit=options.limit,
         keys_down=len(request.runs) > 1,
