@@ -13,6 +13,7 @@ from workbench.store import read_only
 from workbench.store.runs import Run, RunError
 
 HUGGING_FACE, FAIRSEQ = "Hugging Face", "fairseq"
+_TEMPLATE = "A text file with {source} where the sentence stands, for decoder-only models such as Llama, Qwen, Gemma"
 DTYPES = ("float32", "bfloat16", "float16")
 _OPENED, _REFUSED = "opened-model", "refused-model"  # in the session: the run's name; the error, until shown
 
@@ -46,6 +47,7 @@ def _ask_for_folder() -> None:
     left.text_input("Source language", key="open-from", placeholder="eng_Latn", help="M2M-100, NLLB and mBART")
     right.text_input("Target language", key="open-to", placeholder="deu_Latn", help="M2M-100, NLLB and mBART")
     last.selectbox("Type of the weights", DTYPES, key="open-dtype")
+    st.text_input("Prompt template", key="open-template", placeholder="template.txt", help=_TEMPLATE)
 
 
 def _ask_for_checkpoint() -> None:
@@ -91,7 +93,9 @@ def _open(root: Path, library: str) -> Run:
     from workbench.experiments.foreign_runs import open_huggingface
 
     languages = _text("open-from"), _text("open-to")
-    run, _ = open_huggingface(Path(path), folder, data and Path(data), *languages, st.session_state["open-dtype"])
+    template = Path(_text("open-template")) if _text("open-template") else None
+    dtype = st.session_state["open-dtype"]
+    run, _ = open_huggingface(Path(path), folder, data and Path(data), *languages, dtype, template)
     return run
 
 
