@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ from tests.foreign_models import ENDING, WORDS
 
 # The template around a source, in their numbers; the same words may also stand in texts.
 BEFORE, AFTER = (10, 11, 12), (13, 14)
+END = "<|end|>"  # of a text, in the tokenizer of `write_llama`
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,27 @@ def random_causal_model(family: CausalFamily) -> Any:
         model.get_output_embeddings().weight[family.end] += lacking * usual / (usual * usual).sum()
     model.set_attn_implementation("eager")
     return model.eval()
+
+
+def write_llama(folder: Path, lines: Sequence[str]) -> Path:
+    """A random Llama without <pad> and <unk>, with byte-level pieces of these lines; returns its folder."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<s>", END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )  # fmt: skip
+    tokenizer.train_from_iterator(lines, trainer)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token=END).save_pretrained(folder)
+    torch.manual_seed(3)
+    config = LlamaConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256, bos_token_id=0, eos_token_id=1,
+        initializer_range=0.3,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder

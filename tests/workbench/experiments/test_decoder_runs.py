@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from core_models import load
 from core_models.foreign import open_model
 from core_models.settings import ConfigError
+from tests.causal_models import write_llama
 from workbench import cli
 from workbench.evaluation.live_trace import trace_sentence
 from workbench.evaluation.translate import test_set as named_test_set
@@ -26,33 +27,12 @@ pytest.importorskip("transformers", reason="the extra `huggingface` is not insta
 pytestmark = pytest.mark.long
 
 TEMPLATE = "English: {source} \nGerman: \n"
-END = "<|end|>"
 
 
 @pytest.fixture(scope="module")
 def model(prepared, tmp_path_factory) -> Path:
-    """A random Llama without <pad> and <unk>, and byte-level pieces of the test set's text."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=["<s>", END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )  # fmt: skip
-    tokenizer.train_from_iterator([*prepared.test("test").sources, *prepared.test("test").targets], trainer)
-    folder = tmp_path_factory.mktemp("decoder") / "model"
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token=END).save_pretrained(folder)
-    torch.manual_seed(3)
-    config = LlamaConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256, bos_token_id=0, eos_token_id=1,
-        initializer_range=0.3,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    test = prepared.test("test")
+    return write_llama(tmp_path_factory.mktemp("decoder") / "model", [*test.sources, *test.targets])
 
 
 @pytest.fixture(scope="module")
