@@ -33,7 +33,7 @@ def test_every_card_opens_a_page_with_a_figure(address, browser):
     for question, name in CARDS.items():
         page.goto(address)
         ready(page, "Look inside neural machine translation")
-        page.get_by_role("button", name=question).click()
+        page.get_by_role("button", name=question, exact=True).click()
         ready(page, PAGES[name].title)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
         wrong = page.locator("[data-testid=stException], [data-testid=stAlertContentError]")
