@@ -92,7 +92,9 @@ class ModelConfig(Section):
     dropout: float = Field(0.1, ge=0, lt=1)
     attention_dropout: float = Field(0.1, ge=0, lt=1)
     activation_dropout: float = Field(0.0, ge=0, lt=1)
-    activation_function: Literal["relu", "gelu"] = Field("relu", description="of a Transformer's feed-forward layers")
+    activation_function: Literal["relu", "gelu", "silu"] = Field(
+        "relu", description="of a Transformer's feed-forward layers"
+    )
     rnn_cell: Literal["gru", "lstm"] = Field(
         "gru", description="of a recurrent system's encoder and decoder; PAST and FUTURE layers are GRUs with either"
     )

@@ -17,9 +17,11 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from core_models.backbones.foreign import ForeignEncoderDecoder, Frame
+from core_models.backbones.foreign import ForeignEncoderDecoder
 from core_models.backbones.foreign_causal import ForeignDecoder, Prompt
+from core_models.backbones.foreign_frame import Frame
 from core_models.backbones.foreign_tables import renumbered
+from core_models.backbones.foreign_transformer import transformer_of
 from core_models.config import ModelConfig, SearchConfig
 from core_models.foreign_config import ForeignModel
 from core_models.foreign_templates import parts_of, prompt_of, special_words
@@ -178,7 +180,8 @@ def open_model(stored: ForeignModel, device: str | torch.device = "cpu") -> Open
         tuple(places[0][word] for word in frame.source_after),
         tuple(places[1][word] for word in frame.target),
     )
-    backbone = ForeignEncoderDecoder(model, frame, special[2] is not None)
+    has_begin = special[2] is not None
+    backbone = transformer_of(model, frame, has_begin) or ForeignEncoderDecoder(model, frame, has_begin)
     system = System(sizes(model.config.to_dict()), backbone, {}).to(device).eval()
     vocabularies = (
         ForeignVocabulary(

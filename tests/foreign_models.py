@@ -43,6 +43,7 @@ FAMILIES = {
     "mbart": Family("MBartConfig", "MBartForConditionalGeneration", 1, 3, 0, 2, (2, 13), (), (12,)),
     "bart": Family("BartConfig", "BartForConditionalGeneration", 1, 3, 0, 2, (2, 0), (0,)),
     "pegasus": Family("PegasusConfig", "PegasusForConditionalGeneration", 0, 5, None, 1, (0,)),
+    "blenderbot": Family("BlenderbotConfig", "BlenderbotForConditionalGeneration", 0, 3, 1, 2, (1,)),
     "t5": Family("T5Config", "T5ForConditionalGeneration", 0, 2, None, 1, (0,)),
 }  # fmt: skip
 
@@ -63,7 +64,7 @@ def random_model(family: Family, scaled: bool) -> Any:
               "scale_embedding": scaled, "forced_eos_token_id": None}
     )  # fmt: skip
     torch.manual_seed(1)
-    config = getattr(transformers, family.config)(vocab_size=WORDS, d_model=32, **sizes, **family.settings)
+    config = getattr(transformers, family.config)(vocab_size=WORDS, d_model=32, **{**sizes, **family.settings})
     model = getattr(transformers, family.model)(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -10,33 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from core_models.backbones.foreign_frame import Frame
 from core_models.backbones.foreign_layers import cache_of, flat, observed, tensors_of
 from core_models.backbones.foreign_tables import head_bias, table_of
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import View
 from core_models.interface.mechanism_stack import ActiveMechanisms
-from core_models.settings import ConfigError
-from core_models.text.vocabulary import BOS, PAD
+from core_models.text.vocabulary import BOS
 
 # Their positions depend on which number is padding: they are given embeddings, which these families scale in the table.
 POSITIONS_BY_PADDING = ("m2m_100",)
 # Positions computed from a distance, or from a table that grows.
 UNLIMITED = ("t5", "mt5", "m2m_100")
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Words around texts, by our numbers. target: the decoder's prompt, whose last word is what BOS stands for."""
-
-    source_before: tuple[int, ...] = ()
-    source_after: tuple[int, ...] = ()  # behind EOS
-    target: tuple[int, ...] = (BOS,)
 
 
 class ForeignEncoderDecoder(nn.Module):
@@ -64,7 +54,7 @@ class ForeignEncoderDecoder(nn.Module):
     @property
     def target_room(self) -> float:
         """The maximal number of target positions."""
-        return self.positions - len(self.frame.target) + 1
+        return self.positions - len(self.frame.prompt)
 
     @property
     def output_matrix(self) -> tuple[Tensor, Tensor | None]:
@@ -85,77 +75,41 @@ class ForeignEncoderDecoder(nn.Module):
 
     def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
         """Encode source words [S, I] with mask [S, I] -> memory [S, I', d] of the words in their frame."""
-        framed = self._framed(words, mask)
-        if framed.shape[1] > self.positions:
-            raise ConfigError(
-                f"a source of {framed.shape[1]} pieces does not fit the {self.positions} positions of this model; "
-                "shorten it"
-            )
+        framed = self.frame.around(words, mask, self.positions)
         records = active.wants("encoder.self_attention")
-        real = self._framed_mask(mask)
+        real = self.frame.mask_around(mask)
         output = self.encoder(**self._read(self.encoder, framed), attention_mask=real.long(), output_attentions=records)
         if records:
             start = len(self.frame.source_before)
             shares = torch.stack(output.attentions, 1)[..., start : start + words.shape[1], :]  # [S, layers, H, I, I']
             axes = ("layer", "head", "source", "source_key")
-            active.record("encoder.self_attention", axes, self._without_frame(shares, mask), "source_key")
+            active.record("encoder.self_attention", axes, self.frame.folded(shares, mask), "source_key")
         return output.last_hidden_state
-
-    def _framed(self, words: Tensor, mask: Tensor) -> Tensor:
-        before, after = (
-            torch.tensor(part, dtype=words.dtype, device=words.device).expand(len(words), -1)
-            for part in (self.frame.source_before, self.frame.source_after)
-        )
-        framed = torch.cat([before, words, torch.full_like(after, PAD)], 1)
-        ends = before.shape[1] + mask.sum(1, keepdim=True) + torch.arange(after.shape[1], device=words.device)
-        return framed.scatter(1, ends, after)
-
-    def _framed_mask(self, mask: Tensor) -> Tensor:
-        more = len(self.frame.source_before) + len(self.frame.source_after)
-        places = torch.arange(mask.shape[1] + more, device=mask.device)
-        return places < mask.sum(1, keepdim=True) + more
-
-    def _without_frame(self, shares: Tensor, mask: Tensor) -> Tensor:
-        """Shares [S, layers, H, N, I'] -> [..., I]: the frame's are added to the first word's and to those of EOS."""
-        start, (sentences, words) = len(self.frame.source_before), mask.shape
-        rows = mask.view(sentences, 1, 1, 1, words)
-        kept = shares[..., start : start + words] * rows
-        kept[..., 0] += shares[..., :start].sum(-1)
-        behind = shares[..., start:].sum(-1) - (shares[..., start : start + words] * rows).sum(-1)
-        last = rows & ~torch.nn.functional.pad(rows[..., 1:], (0, 1))
-        return kept + last * behind[..., None]
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """The memory, and which of its positions are real, [S, I']."""
-        return {"memory": memory, "mask": self._framed_mask(mask)}
-
-    def _prompted(self, words: Tensor) -> Tensor:
-        """Input words [S, N] with the prompt's last word in place of BOS."""
-        return torch.where(words == BOS, self.frame.target[-1], words)
+        return {"memory": memory, "mask": self.frame.mask_around(mask)}
 
     def force(
         self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, active: ActiveMechanisms
     ) -> tuple[Tensor, View]:
         """Force input words [S, T] -> the input of the vocabulary head [S, T, d], and the final view."""
-        prompt = torch.tensor(self.frame.target[:-1], dtype=words.dtype, device=words.device).expand(len(words), -1)
-        start = prompt.shape[1]
+        start = len(self.frame.prompt)
         records = active.wants("decoder.self_attention") or active.wants("decoder.cross_attention")
         layers: list[Tensor] = []
         with ExitStack() as hooks:
             for number, block in enumerate(self._blocks()):
                 hooks.callback(observed(block, layers, with_input=number == 0).remove)
             output = self.decoder(
-                **self._read(self.decoder, torch.cat([prompt, self._prompted(words)], 1)),
+                **self._read(self.decoder, self.frame.behind_prompt(words)),
                 encoder_hidden_states=sentence["memory"],
                 encoder_attention_mask=sentence["mask"].long(),
                 use_cache=False,
                 output_attentions=records,
             )
         if records:
-            own = torch.stack(output.attentions, 1)[..., start:, :]  # [S, layers, H, T, start + T]
-            kept = own[..., start:].clone()
-            kept[..., 0] += own[..., :start].sum(-1)
-            across = self._without_frame(torch.stack(output.cross_attentions, 1)[..., start:, :], memory_mask)
+            kept = self.frame.without_prompt(torch.stack(output.attentions, 1))
+            across = self.frame.folded(torch.stack(output.cross_attentions, 1)[..., start:, :], memory_mask)
             active.record("decoder.self_attention", ("layer", "head", "target", "target_key"), kept, "target_key")
             active.record("decoder.cross_attention", ("layer", "head", "target", "source"), across, "source")
         result = self._head_input(output.last_hidden_state[:, start:])
@@ -181,7 +135,7 @@ class ForeignEncoderDecoder(nn.Module):
         empty = memory.new_zeros(len(memory), 1, self.heads, 0, self.head_width)
         first = {f"{number}.{kind}": empty for number in range(len(self._blocks())) for kind in ("keys", "values")}
         read, room = dict(sentence), {}
-        for word in self.frame.target[:-1]:
+        for word in self.frame.prompt:
             words = torch.full((len(memory), 1), word, dtype=torch.long, device=memory.device)
             _, first = self._stepped(words, read, first)
             room = {name: value for name, value in read.items() if name not in sentence}
@@ -201,7 +155,7 @@ class ForeignEncoderDecoder(nn.Module):
         Keys and values of the memory are added to `sentence` when they are first computed, NUMBER.cross_keys
         [S, K, H, I', e].
         """
-        output, stepped = self._stepped(self._prompted(words), sentence, hypothesis)
+        output, stepped = self._stepped(self.frame.prompted(words), sentence, hypothesis)
         return output, stepped, View("decoder").show(mask=None, words=words, memory=sentence["memory"], state=output)
 
     def _stepped(

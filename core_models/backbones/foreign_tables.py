@@ -54,8 +54,8 @@ def renumbered(
     more = sum(theirs is None for theirs in wanted.values())
     if more:
         _add_rows(model, more)
-    source, head = (module.weight for module in (_tables(model)[0], _tables(model)[-1]))
-    tables = {id(module.weight): module.weight for module in _tables(model)}
+    source, head = (module.weight for module in (vocabulary_modules(model)[0], vocabulary_modules(model)[-1]))
+    tables = {id(module.weight): module.weight for module in vocabulary_modules(model)}
     bias = getattr(model, "final_logits_bias", None)
     if bias is not None:
         fill = bias.new_full((1, len(head) - bias.shape[1]), NOWHERE)
@@ -76,7 +76,7 @@ def renumbered(
 
 def _add_rows(model: Any, count: int) -> None:
     """Give every table so many rows more; tied ones stay tied."""
-    tables = {id(weight): weight for weight in (module.weight for module in _tables(model))}
+    tables = {id(weight): weight for weight in (module.weight for module in vocabulary_modules(model))}
     for weight in tables.values():
         longer = nn.Parameter(torch.cat([weight.detach(), weight.new_zeros(count, weight.shape[1])]))
         for module in model.modules():
@@ -84,7 +84,7 @@ def _add_rows(model: Any, count: int) -> None:
                 module.weight = longer
 
 
-def _tables(model: Any) -> tuple[Any, ...]:
+def vocabulary_modules(model: Any) -> tuple[Any, ...]:
     """The modules of the source's and the target's embeddings, if these are two, and of the vocabulary head."""
     if not model.config.is_encoder_decoder:
         return model.get_input_embeddings(), model.get_output_embeddings()

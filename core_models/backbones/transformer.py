@@ -22,6 +22,8 @@ from core_models.settings import ConfigError
 FIRST_POSITIONS = 64  # initial rows of the table of sinusoids; a longer request doubles its length
 FIRST_SLOTS = 128  # initial slots for keys and values per sentence in a search; doubled when they are full
 
+ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
+
 
 class Positions(nn.Module):
     """Sinusoidal positions computed on demand, or a learned table of `longest` rows."""
@@ -66,7 +68,7 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
-        self.activation = {"relu": torch.relu, "gelu": nn.functional.gelu}[config.activation_function]
+        self.activation = ACTIVATIONS[config.activation_function]
         self.attention = SelfAttention(config.d_model, config.heads, config.attention_dropout)
         self.attention_norm = nn.LayerNorm(config.d_model)
         self.expand = nn.Linear(config.d_model, config.ffn_dim)
@@ -106,9 +108,18 @@ def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], li
 
 
 def encode_stack(
-    x: Tensor, words: Tensor, mask: Tensor, blocks: Iterable[Block], norm: nn.Module, active: ActiveMechanisms
+    x: Tensor,
+    words: Tensor,
+    mask: Tensor,
+    blocks: Iterable[Block],
+    norm: nn.Module,
+    active: ActiveMechanisms,
+    recorded: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Apply encoder layers and the final norm to embedded source words [S, I, d] -> memory [S, I, d]."""
+    """Apply encoder layers and the final norm to embedded source words [S, I, d] -> memory [S, I, d].
+
+    recorded: what a trace keeps of the attention weights [S, layers, H, I, I], if not these.
+    """
     layers, shares = [x], []
     view = View("encoder").show(mask=mask, words=words, embedded=x)
     read = _normed_layers(layers, norm)
@@ -123,7 +134,8 @@ def encode_stack(
         shares.append(share)
     if records_attention:
         axes = ("layer", "head", "source", "source_key")
-        active.record("encoder.self_attention", axes, torch.stack(shares, 1), "source_key")
+        weights = torch.stack(shares, 1)
+        active.record("encoder.self_attention", axes, recorded(weights) if recorded else weights, "source_key")
     return norm(active.at(HookPoint.ENCODER_STACK_OUTPUT, x, view.show(layers=read)))
 
 
@@ -146,6 +158,7 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         final = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = final(width), final(width)
+        self.embedding_scale = math.sqrt(width)
         self.drop = Dropout(config.dropout)
         self._initialize()
 
@@ -195,11 +208,17 @@ class Transformer(nn.Module):
         )
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
-        return self.drop(table(words) * math.sqrt(self.config.d_model) + positions)
+        return self.drop(table(words) * self.embedding_scale + positions)
+
+    def _embed_source(self, words: Tensor) -> Tensor:
+        return self._embed(self.source_table, words, self.source_positions(0, words.shape[1]))
+
+    def _embed_target(self, words: Tensor, positions: Tensor) -> Tensor:
+        return self._embed(self.target_table, words, positions)
 
     def encode(self, words: Tensor, mask: Tensor, active: ActiveMechanisms) -> Tensor:
         """Encode source words [S, I] with mask [S, I] -> memory [S, I, d]."""
-        x = self._embed(self.source_table, words, self.source_positions(0, words.shape[1]))
+        x = self._embed_source(words)
         return encode_stack(x, words, mask, self.encoder, self.encoder_norm, active)
 
     def prepare(self, memory: Tensor, mask: Tensor) -> dict[str, Tensor]:
@@ -213,7 +232,7 @@ class Transformer(nn.Module):
         self, words: Tensor, mask: Tensor, sentence: Mapping[str, Tensor], memory_mask: Tensor, active: ActiveMechanisms
     ) -> tuple[Tensor, View]:
         """Force input words [S, T] -> the input of the vocabulary head [S, T, d], and the final view."""
-        x = self._embed(self.target_table, words, self.target_positions(0, words.shape[1]))
+        x = self._embed_target(words, self.target_positions(0, words.shape[1]))
         view = View("decoder").show(
             mask=mask, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
@@ -232,17 +251,20 @@ class Transformer(nn.Module):
 
         x = self._decode(x, view, active, self_attention, cross_attention)
         if records_self:
-            active.record(
-                "decoder.self_attention",
-                ("layer", "head", "target", "target_key"),
-                torch.stack(self_shares, 1),
-                "target_key",
-            )
+            shares = self._target_shares(torch.stack(self_shares, 1))
+            active.record("decoder.self_attention", ("layer", "head", "target", "target_key"), shares, "target_key")
         if records_cross:
-            active.record(
-                "decoder.cross_attention", ("layer", "head", "target", "source"), torch.stack(cross_shares, 1), "source"
-            )
+            shares = self._source_shares(torch.stack(cross_shares, 1), memory_mask)
+            active.record("decoder.cross_attention", ("layer", "head", "target", "source"), shares, "source")
         return x, view
+
+    def _target_shares(self, shares: Tensor) -> Tensor:
+        """What a trace keeps of self-attention weights [S, layers, H, T, T] of the decoder."""
+        return shares
+
+    def _source_shares(self, shares: Tensor, memory_mask: Tensor) -> Tensor:
+        """What a trace keeps of cross-attention weights [S, layers, H, T, I]."""
+        return shares
 
     def start(
         self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
@@ -274,7 +296,7 @@ class Transformer(nn.Module):
         if used + beams > slots.shape[4]:
             room = max(slots.shape[4], beams)
             slots = sentence["slots"] = torch.cat([slots, slots.new_empty(*slots.shape[:4], room, slots.shape[5])], 4)
-        x = self._embed(self.target_table, words, self.target_positions(position, position + 1))
+        x = self._embed_target(words, self.target_positions(position, position + 1))
         view = View("decoder").show(
             mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )

@@ -3,18 +3,22 @@
 import copy
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 import torch
 
-from core_models.backbones.foreign import ForeignEncoderDecoder, Frame
+from core_models.backbones.foreign import ForeignEncoderDecoder
+from core_models.backbones.foreign_frame import Frame
 from core_models.backbones.foreign_tables import renumbered
+from core_models.backbones.foreign_transformer import transformer_of
 from core_models.config import ModelConfig, SearchConfig
 from core_models.decoding import beam_search
 from core_models.decoding.length_limits import output_limits
+from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.system import System
 from core_models.text.batches import collate
-from core_models.text.vocabulary import BOS
+from core_models.text.vocabulary import BOS, PAD
 from core_models.traces import TraceWriter
 from tests.foreign_models import FAMILIES, random_model
 from tests.kinds import sampled
@@ -23,7 +27,10 @@ pytestmark = pytest.mark.long
 
 pytest.importorskip("transformers", reason="the extra `huggingface` is not installed")
 
-CASES = list(itertools.product(FAMILIES, (True, False)))
+# A family, whether its embeddings are scaled, and whether our own layers compute it.
+OURS = [(name, scaled, True) for name in FAMILIES if name != "t5" for scaled in (True, False)]
+CASES = [*((name, scaled, False) for name in FAMILIES for scaled in (True, False)), *OURS]
+AS_OPENED = [case for case in CASES if case[2] or case[0] == "t5"]
 LENGTHS = (3, 7, 1, 5)
 MODEL = ModelConfig(preset=None, d_model=32, embedding=32, encoder_layers=2, decoder_layers=3, heads=4, ffn_dim=48)
 
@@ -31,7 +38,7 @@ MODEL = ModelConfig(preset=None, d_model=32, embedding=32, encoder_layers=2, dec
 class Pair:
     """A model of a family, and a copy of it behind our interface."""
 
-    def __init__(self, name: str, scaled: bool) -> None:
+    def __init__(self, name: str, scaled: bool, ours: bool) -> None:
         self.family = family = FAMILIES[name]
         self.theirs = random_model(family, scaled)
         wrapped = copy.deepcopy(self.theirs)
@@ -43,7 +50,12 @@ class Pair:
             tuple(self.source[word] for word in family.source_after),
             tuple(self.target[word] for word in family.target),
         )
-        self.backbone = ForeignEncoderDecoder(wrapped, frame, family.begin is not None)
+        has_begin = family.begin is not None
+        if ours:
+            self.backbone = transformer_of(wrapped, frame, has_begin)
+            assert self.backbone is not None
+        else:
+            self.backbone = ForeignEncoderDecoder(wrapped, frame, has_begin)
         self.system = System(MODEL, self.backbone, {}).eval()
 
     def words(self, lengths, seed: int) -> list[list[int]]:
@@ -62,12 +74,12 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pairs():
-    built: dict[tuple[str, bool], Pair] = {}
+    built: dict[tuple[str, bool, bool], Pair] = {}
 
-    def pair(name: str, scaled: bool) -> Pair:
-        if (name, scaled) not in built:
-            built[name, scaled] = Pair(name, scaled)
-        return built[name, scaled]
+    def pair(name: str, scaled: bool, ours: bool) -> Pair:
+        if (name, scaled, ours) not in built:
+            built[name, scaled, ours] = Pair(name, scaled, ours)
+        return built[name, scaled, ours]
 
     return pair
 
@@ -76,11 +88,11 @@ def _close(ours, theirs) -> None:
     torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "scaled"), CASES)
+@pytest.mark.parametrize(("name", "scaled", "ours"), CASES)
 @torch.no_grad()
-def test_distributions_attentions_and_states_are_theirs(pairs, name, scaled):
+def test_distributions_attentions_and_states_are_theirs(pairs, name, scaled, ours):
     """Sentence by sentence there, padded together here; the frame's attention is added to the word beside it."""
-    pair = pairs(name, scaled)
+    pair = pairs(name, scaled, ours)
     family, prompt = pair.family, len(pair.family.target) - 1
     sources, targets = pair.words(LENGTHS, 1), pair.words((4, 2, 6, 1), 2)
     batch, writer = pair.batch(sources, targets), TraceWriter(["*"])
@@ -116,14 +128,14 @@ def test_distributions_attentions_and_states_are_theirs(pairs, name, scaled):
         states = [state[0, prompt:] for state in found.decoder_hidden_states]
         ours = forced.view.layers
         assert len(ours) == len(states)
-        _close(ours[-1][row, :length], states[-1] * pair.backbone.head_scale)
+        _close(ours[-1][row, :length], states[-1] * getattr(pair.backbone, "head_scale", 1))
 
 
-@pytest.mark.parametrize(("name", "scaled"), CASES)
+@pytest.mark.parametrize(("name", "scaled", "ours"), CASES)
 @torch.no_grad()
-def test_steps_of_several_beams_are_a_forced_pass(pairs, name, scaled):
+def test_steps_of_several_beams_are_a_forced_pass(pairs, name, scaled, ours):
     """Two hypotheses a sentence, reordered before every step; half of the sentences is left on the way."""
-    pair = pairs(name, scaled)
+    pair = pairs(name, scaled, ours)
     sources = pair.words(LENGTHS, 3)
     first, second = (pair.words((5, 5, 5, 5), seed) for seed in (4, 5))
     forced = []
@@ -157,12 +169,12 @@ def test_steps_of_several_beams_are_a_forced_pass(pairs, name, scaled):
 SETTINGS = list(itertools.product((2, 3, 4, 6, 8), (0.0, 0.6, 1.0, 1.4), (10, 16)))
 
 
-@pytest.mark.parametrize(("name", "scaled"), CASES)
+@pytest.mark.parametrize(("name", "scaled", "ours"), AS_OPENED)
 @pytest.mark.parametrize(("beam", "alpha", "longest"), sampled(SETTINGS, every=20))
 @torch.no_grad()
-def test_beam_search_finds_what_generate_finds(pairs, name, scaled, beam, alpha, longest):
+def test_beam_search_finds_what_generate_finds(pairs, name, scaled, ours, beam, alpha, longest):
     """Hypotheses and scores of 24 sentences; one that `generate` cut is best there only if it scores higher."""
-    pair = pairs(name, scaled)
+    pair = pairs(name, scaled, ours)
     family = pair.family
     sources = pair.words([1 + number % 6 for number in range(24)], 6)
     config = SearchConfig(beam=beam, length_penalty=alpha, penalty="power", max_length=longest, length_factor=100)
@@ -197,3 +209,29 @@ def test_beam_search_finds_what_generate_finds(pairs, name, scaled, beam, alpha,
             assert best.normalized == pytest.approx(score, abs=1e-4)
         else:
             assert best.normalized < score
+
+
+def _opened(settings: dict) -> tuple:
+    family = FAMILIES["marian"]
+    theirs = random_model(replace(family, settings={**family.settings, **settings}), True)
+    copied = copy.deepcopy(theirs)
+    renumbered(copied, family.pad, family.unknown, family.begin, family.end)
+    return theirs, transformer_of(copied, Frame(target=(PAD,)), has_begin=False)
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "swish", "silu"])
+@torch.no_grad()
+def test_our_layers_have_the_activation_of_the_model(name):
+    theirs, ours = _opened({"activation_function": name})
+    memory = ours.encode(
+        torch.tensor([[20, 21, 3]]), torch.ones(1, 3, dtype=torch.bool), ActiveMechanisms({}, {}, {}, forced=True)
+    )
+    _close(memory, theirs.get_encoder()(input_ids=torch.tensor([[20, 21, 0]])).last_hidden_state)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"activation_function": "tanh"}, {"encoder_ffn_dim": 40}, {"encoder_attention_heads": 2}]
+)
+def test_our_layers_compute_no_model_that_has_others(settings):
+    """Sides of two shapes and other activations stay with `transformers`."""
+    assert _opened(settings)[1] is None

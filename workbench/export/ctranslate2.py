@@ -54,6 +54,8 @@ This run's own search has `penalty: gnmt`, ((5 + length) / 6) ** {alpha:g}, whic
 the same translations give the workbench `--search penalty=power` too.
 """
 
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # our names, and CTranslate2's
+
 
 def check_quantization(quantization: str) -> None:
     """Raise RunError if the package `ctranslate2` is missing, or has no quantization of this name."""
@@ -120,7 +122,7 @@ def specify(trained: Trained) -> Any:
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=config.norm == "pre",
-        activation={"relu": Activation.RELU, "gelu": Activation.GELU}[config.activation_function],
+        activation=getattr(Activation, ACTIVATIONS[config.activation_function]),
     )
     spec.config.layer_norm_epsilon = model.encoder[0].attention_norm.eps
     spec.config.add_source_eos = True
