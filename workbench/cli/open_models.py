@@ -25,20 +25,25 @@ def open_hf(
         Path | None, typer.Option(help="Text around {source}, for a decoder-only model (Llama, Qwen, Gemma)")
     ] = None,
     dtype: Annotated[str, typer.Option(help="Type of the weights: float32, bfloat16 or float16")] = "float32",
+    device: Annotated[str, typer.Option(help="Device on which the model is opened once, and checked")] = "cpu",
     data: TestData = None,
     runs: Annotated[Path | None, typer.Option(help="Folder of the runs")] = None,
 ) -> None:
     """Open an encoder-decoder (Marian, M2M-100, NLLB, mBART, BART, Pegasus, T5) or a decoder-only model as a run.
 
-    The model is not copied. A decoder-only one (Llama, Qwen2, Qwen3, Gemma, Gemma 2) translates by a template.
+    The model is not copied, nor is the device stored: pages and commands have their own. A decoder-only one (Llama,
+    Qwen2, Qwen3, Gemma, Gemma 2) translates by a template.
     """
+    from core_models.devices import resolved
     from workbench.experiments.foreign_runs import folder_of, open_huggingface
     from workbench.store.exhibits import run_folder
     from workbench.store.runs import runs_folder
 
     folder = folder_of(runs or runs_folder(), name)
     data = data and run_folder(data)
-    run, unknown = open_huggingface(model, folder, data, source_language, target_language, dtype, template)
+    run, unknown = open_huggingface(
+        model, folder, data, source_language, target_language, dtype, template, resolved(device)
+    )
     say(f"{run.folder}: {run.system}, {run.config.foreign.path if run.config.foreign else model}")
     if unknown:
         say(f"its own search also has {', '.join(unknown)}, which the workbench does not", err=True)

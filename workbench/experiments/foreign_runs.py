@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from core_models.config import CONFIG, RunConfig, TrainingConfig
+from core_models.devices import check_device
 from core_models.files.atomic_folders import anything, atomic_replace_folder
 from core_models.settings import write_yaml
 from core_models.text.prepared import Prepared
@@ -31,20 +32,22 @@ def open_huggingface(
     target_language: str = "",
     dtype: str = "float32",
     template: Path | None = None,
+    device: str = "cpu",
 ) -> tuple[Run, list[str]]:
     """Write a run that points at a model folder, after opening it once.
 
     data: prepared data with the test sets that it can translate. template: for a decoder-only model, a file with the
-    text around {source}; the run holds the text, without a line break at its end. Returns the run, and the settings of
-    the model's own search that the workbench does not have. Raises RunError if `folder` exists, ConfigError for a model
-    that cannot be opened.
+    text around {source}; the run holds the text, without a line break at its end. device: where it is opened. Returns
+    the run, and the settings of the model's own search that the workbench does not have. Raises RunError if `folder` exists, ConfigError for a model
+    that cannot be opened, or on a device that is not there.
     """
     refuse_taken(folder)
     check_transformers()
+    check_device(device)
     from core_models.foreign import describe_model, open_model, search_of
 
     stored = describe_model(path, source_language, target_language, dtype, _text_of(template))
-    opened = open_model(stored)
+    opened = open_model(stored, device)
     search, unknown = search_of(path)
     config = RunConfig(
         name=folder.name,

@@ -123,6 +123,15 @@ def test_a_size_that_the_weights_do_not_have_is_a_sentence(model, tmp_path):
         open_huggingface(model, tmp_path / "run")
 
 
+def test_the_device_is_where_it_is_opened(exported, tmp_path):
+    words = ["open", "hf", str(exported), "--as", "theirs", "--runs", str(tmp_path), "--device"]
+    missing = CliRunner().invoke(cli.app, [*words, "cuda:99"])
+    assert missing.exit_code
+    assert not (tmp_path / "theirs").exists()
+    assert "no such device" in (missing.output + str(missing.exception))
+    assert CliRunner().invoke(cli.app, [*words, "auto"]).exit_code == 0
+
+
 def test_the_command_opens_a_model_and_refuses_a_taken_name(exported, tmp_path):
     words = ["open", "hf", str(exported), "--as", "theirs", "--runs", str(tmp_path)]
     assert CliRunner().invoke(cli.app, words).output.startswith(f"{tmp_path / 'theirs'}: pegasus")
