@@ -38,8 +38,8 @@ def open_huggingface(
 
     data: prepared data with the test sets that it can translate. template: for a decoder-only model, a file with the
     text around {source}; the run holds the text, without a line break at its end. device: where it is opened. Returns
-    the run, and the settings of the model's own search that the workbench does not have. Raises RunError if `folder` exists, ConfigError for a model
-    that cannot be opened, or on a device that is not there.
+    the run, and the settings of the model's own search that the workbench does not have. Raises RunError if `folder`
+    exists, ConfigError for a model that cannot be opened, or on a device that is not there.
     """
     refuse_taken(folder)
     check_transformers()
