@@ -194,7 +194,8 @@ class TrainingConfig(Section):
     )
     accumulate: int = Field(1, gt=0, le=LARGEST, description="batches whose gradients are summed before a step")
     precision: Literal["auto", "float32", "bfloat16", "float64"] = Field(
-        "auto", description="auto: bfloat16 autocast on a CUDA device that has it, where it is faster; else float32"
+        "auto",
+        description="auto: bfloat16 autocast where timed steps are 1.2 times as fast as in float32; else float32",
     )
     optimizer: Literal["adamw"] = "adamw"
     learning_rate: float = Field(7e-4, gt=0, le=10, description="Adam moves a weight about so far in a step")

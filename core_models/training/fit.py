@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, PartialState
 from accelerate.state import AcceleratorState
+from accelerate.utils import broadcast_object_list
 
 from core_models.checkpoint import CheckpointError, initialize_from, other_vocabulary
 from core_models.config import RunConfig, TrainingConfig, read_config
 from core_models.decoding.inputs import EncodedInputs
 from core_models.decoding.quantization import check_quantizable
-from core_models.devices import check_device
+from core_models.devices import check_device, resolved
 from core_models.settings import ConfigError
 from core_models.system import System
 from core_models.system_builder import build, parameters
@@ -27,7 +28,8 @@ from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.loss_module import Objective
-from core_models.training.progress import Progress, latest_state
+from core_models.training.precision import Precision, TimedPrecision, timed_precision
+from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.reinforce import Reward, SelfCriticalSampler
 from core_models.training.state import load_state
 
@@ -56,26 +58,26 @@ def fit(
     training = config.training
     if device != "auto":
         check_device(device)
-    precision = chosen_precision(training.precision, device)
-    accelerator = _accelerator(precision, device)
+    processes = _processes(device)
     torch.manual_seed(training.seed)
     prepared = Prepared.open(config.data_folder(folder))
     system = build(config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
-    if precision == "float64":
+    if training.precision == "float64":
         system.double()
     vocabularies = _vocabularies(folder, prepared)
-    system.to(accelerator.device)
+    system.to(processes.device)
     _check_decoding(config, system, score, reward)
     _check_context(training, system, prepared)
     _check_dev(config, system, prepared, vocabularies)
     freeze(system, training.trainable_params)
-    with training_lock(folder, accelerator):
+    with training_lock(folder, processes):
+        timed = _precision(folder, training, system, prepared, vocabularies, processes)
         loop, going_on = _prepared_loop(
-            folder, config, accelerator, prepared, system, vocabularies, score, report, reward
+            folder, config, device, timed.precision, prepared, system, vocabularies, score, report, reward
         )
         try:
             if not loop.progress.finished:
-                _write_start(loop, precision, going_on)
+                _write_start(loop, timed, going_on)
                 return loop.run(minutes or training.max_minutes)
             if loop.log is not None and not loop.log.ended:  # killed between the last state and the last line
                 loop.write("end", **loop.progress.ending())
@@ -85,23 +87,50 @@ def fit(
                 loop.log.close()
 
 
-def _prepared_loop(
+def precision_of_new(config: RunConfig, folder: Path, device: str = "auto") -> TimedPrecision:
+    """The precision that `auto` stands for in a training that is not begun; folder: of its run, which need not exist.
+
+    For several runs that are to be trained in one precision.
+    """
+    prepared = Prepared.open(config.data_folder(folder))
+    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    system = build(config.model, *map(len, vocabularies)).to(resolved(device))
+    return timed_precision(
+        system, config.training, _loader(config.training, system, prepared, vocabularies), _optimizer
+    )
+
+
+def _precision(
     folder: Path,
-    config: RunConfig,
-    accelerator: Accelerator,
-    prepared: Prepared,
+    training: TrainingConfig,
     system: System,
+    prepared: Prepared,
     vocabularies: tuple[Vocabulary, Vocabulary],
-    score: Score | None,
-    report: Report | None,
-    reward: Reward | None,
-) -> tuple[Loop, bool]:
-    """The training loop at the run's last state, and whether a finished run is continued."""
-    training = config.training
-    optimizer = _optimizer(system, training)
-    rank, processes = accelerator.process_index, accelerator.num_processes
-    progress, going_on = _progress(folder, training, accelerator, system, vocabularies, optimizer)
-    loader = BatchLoader(
+    processes: PartialState,
+) -> TimedPrecision:
+    """The precision of this training, the same on every process: as configured, as in its last state, or timed."""
+    if training.precision != "auto":
+        return TimedPrecision(training.precision, {})
+    earlier = read_progress(folder / "state")
+    if earlier is not None:  # states of earlier versions name none: `auto` was float32
+        return TimedPrecision(earlier.precision or "float32", {})
+    timed: list[TimedPrecision | None] = [None]
+    if processes.is_main_process:
+        timed[0] = timed_precision(system, training, _loader(training, system, prepared, vocabularies), _optimizer)
+    decided = broadcast_object_list(timed)[0]
+    assert isinstance(decided, TimedPrecision)
+    return decided
+
+
+def _loader(
+    training: TrainingConfig,
+    system: System,
+    prepared: Prepared,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    rank: int = 0,
+    processes: int = 1,
+) -> BatchLoader:
+    return BatchLoader(
         prepared.split("train"),
         training.batch_tokens,
         training.seed,
@@ -111,6 +140,27 @@ def _prepared_loop(
         sampling_alpha=training.subword_alpha,
         context=system.context,
     )
+
+
+def _prepared_loop(
+    folder: Path,
+    config: RunConfig,
+    device: str,
+    precision: Precision,
+    prepared: Prepared,
+    system: System,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    score: Score | None,
+    report: Report | None,
+    reward: Reward | None,
+) -> tuple[Loop, bool]:
+    """The training loop at the run's last state, and whether a finished run is continued."""
+    training = config.training
+    accelerator = Accelerator(cpu=_on_cpu(device), mixed_precision="bf16" if precision == "bfloat16" else "no")
+    optimizer = _optimizer(system, training)
+    progress, going_on = _progress(folder, training, accelerator, system, vocabularies, optimizer)
+    progress.precision = precision
+    loader = _loader(training, system, prepared, vocabularies, accelerator.process_index, accelerator.num_processes)
     if progress.batch > len(loader.text):
         raise CheckpointError(
             f"{folder}: its state is {progress.batch} batches into an epoch of {len(loader.text)} sentences; move the "
@@ -272,7 +322,7 @@ def _warn_of_what_is_kept(loop: Loop) -> None:
         )
 
 
-def _write_start(loop: Loop, precision: str, going_on: bool) -> None:
+def _write_start(loop: Loop, timed: TimedPrecision, going_on: bool) -> None:
     _warn_of_what_is_kept(loop)
     unlike = _unlike_from_the_start(loop.progress, loop.config.training) if going_on else []
     if unlike and loop.log is not None:
@@ -287,20 +337,13 @@ def _write_start(loop: Loop, precision: str, going_on: bool) -> None:
         device=str(loop.accelerator.device),
         processes=loop.accelerator.num_processes,
         threads=torch.get_num_threads(),
-        precision=precision,
+        precision=timed.precision,
+        **({"step_seconds": timed.seconds} if timed.seconds else {}),
         torch=torch.__version__,
         **parameters(loop.system),
         unmatched=loop.progress.unmatched,
         **({"beyond_its_end": unlike} if going_on else {}),
     )
-
-
-def chosen_precision(precision: str, device: str) -> str:
-    """Resolve precision `auto`: bfloat16 on CUDA devices that support it, else float32."""
-    if precision != "auto":
-        return precision
-    cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-    return "bfloat16" if cuda else "float32"
 
 
 def _check_same_state(accelerator: Accelerator, folder: Path, step: int) -> None:
@@ -312,16 +355,20 @@ def _check_same_state(accelerator: Accelerator, folder: Path, step: int) -> None
         )
 
 
-def _accelerator(precision: str, device: str) -> Accelerator:
+def _processes(device: str) -> PartialState:
+    """The processes that train together, and this one's device."""
     # Accelerate stores the first call's device and precision for the process; a second fit may use others.
     if not torch.distributed.is_initialized():
         AcceleratorState._reset_state(reset_partial_state=True)
         if device.startswith("cuda:"):  # Accelerate takes the process's current card
             torch.cuda.set_device(device)
+    return PartialState(cpu=_on_cpu(device))
+
+
+def _on_cpu(device: str) -> bool:
     # Accelerate runs several processes on CPUs only with cpu=True; by default it would use Apple's GPU, which has no
     # float64, in which tokens are counted.
-    cpu = device == "cpu" or (device == "auto" and not torch.cuda.is_available())
-    return Accelerator(cpu=cpu, mixed_precision="bf16" if precision == "bfloat16" else "no")
+    return device == "cpu" or (device == "auto" and not torch.cuda.is_available())
 
 
 def _optimizer(system: System, training: TrainingConfig) -> torch.optim.Optimizer:

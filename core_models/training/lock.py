@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
+from accelerate import PartialState
+from accelerate.utils import reduce
 from filelock import FileLock, Timeout
 
 from core_models.files.run_files import RECORD, open_to_write, read_bytes
@@ -23,17 +24,17 @@ LOCK = ".training.lock"
 
 
 @contextmanager
-def training_lock(folder: Path, accelerator: Accelerator) -> Iterator[None]:
+def training_lock(folder: Path, processes: PartialState) -> Iterator[None]:
     """Hold the training lock of a run; if another training holds it, every process raises TrainingError."""
     lock, refused = FileLock(folder / LOCK), False
     try:
-        if accelerator.is_main_process:
+        if processes.is_main_process:
             try:
                 lock.acquire(blocking=False)
                 _note(folder, f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')},")
             except Timeout:
                 refused = True
-        refusals = accelerator.reduce(torch.tensor(float(refused), device=accelerator.device))
+        refusals = reduce(torch.tensor(float(refused), device=processes.device))
         if refusals > 0:
             raise TrainingError(
                 f"{folder}: {_holder(folder)} is training this run, and two trainings would mix their files; wait "

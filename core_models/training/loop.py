@@ -29,6 +29,7 @@ from core_models.text.batches import Batch, BatchLoader
 from core_models.text.prepared import Prepared
 from core_models.training.gradient_check import Update
 from core_models.training.log import TrainingLog, Window
+from core_models.training.precision import planned_steps
 from core_models.training.progress import Progress, latest_state
 from core_models.training.reinforce import Reward, SampledTranslations, SelfCriticalSampler
 from core_models.training.schedule import learning_rate
@@ -66,10 +67,7 @@ class Loop:
 
     @property
     def total_steps(self) -> int:
-        training = self.config.training
-        per_epoch = math.ceil(len(self.loader.plan(self.progress.epoch)) / training.accumulate)
-        by_epochs = per_epoch * training.max_epochs if training.max_epochs else math.inf
-        return int(min(by_epochs, training.max_steps or math.inf))
+        return planned_steps(self.loader, self.config.training, self.progress.epoch)
 
     def groups(self) -> Iterator[list[Batch]]:
         """Yield the batches of each step from the current position, epoch by epoch; the caller advances it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -19,6 +19,7 @@ class Progress(BaseModel):
     """The progress of training. batch: batches of `epoch` done, on each of `processes`.
 
     Scores are higher-is-better. window: sums since the last line of the log. skipped: steps skipped in a row.
+    precision: in which it trains; "" in states of earlier versions.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -39,6 +40,7 @@ class Progress(BaseModel):
     processes: int = Field(1, ge=1, le=1 << 20)
     skipped: Count = 0
     window: dict[str, float] = {}
+    precision: Literal["", "float32", "bfloat16", "float64"] = ""
 
     @model_validator(mode="after")
     def _in_order(self) -> Progress:

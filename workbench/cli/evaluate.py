@@ -136,7 +136,7 @@ def compare(
 ) -> None:
     """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
     from workbench.evaluation.scoring import TESTS, Counting
-    from workbench.store.runs import open_runs
+    from workbench.store.runs import open_runs, precision_note
     from workbench.views.scores.test_sets import comparison_table
 
     if rank() != 0:
@@ -157,6 +157,8 @@ def compare(
         say(_latex(run_list, tests, metric_names, counting, comparisons, baseline or run_list[0].name))
     else:
         print_table(comparisons)
+    if note := precision_note(run_list):
+        say(note, err=True)
 
 
 def _latex(

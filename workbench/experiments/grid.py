@@ -141,6 +141,12 @@ class Cell:
             return str(error).replace("\n", "; ")
         return None
 
+    @property
+    def trained_precision(self) -> str:
+        """The precision in which the existing run trains; "" without a run or before it was decided."""
+        run = None if self.problem else self._open()
+        return "" if run is None else run.precision
+
     def _open(self) -> Run | None:
         return open_run(self.folder) if (self.folder / "config.yaml").is_file() else None
 
@@ -183,10 +189,11 @@ class Cell:
         if run is None:
             return []
         config, description = run.config, self.experiment.systems[self.system]
+        trained = config.training.model_copy(update={"precision": run.precision or config.training.precision})
         differences = [f"system {config.system}, now {description}"] if not _same_model(config, description) else []
         search = parse(SearchConfig, self.experiment.search, "search")
         for name, run_settings, now in (
-            ("training.", config.training, self.training),
+            ("training.", trained, self.training),
             ("search.", config.search, search),
         ):
             pairs = [

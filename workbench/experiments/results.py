@@ -13,7 +13,7 @@ from core_models.files.file_marks import atomic_replace_files
 from core_models.settings import nearest
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.store.csv_cells import csv_text
-from workbench.store.runs import Run, RunError, open_run
+from workbench.store.runs import Run, RunError, open_run, precision_note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,6 +171,8 @@ def remarks(experiment: Experiment, root: Path) -> list[str]:
     """Notes on the table: missing cells, and the meaning of the intervals."""
     open_cells = [cell for cell in cells(experiment, root) if cell.state != "done" or cell.changes()]
     states = [f"{cell.name}: {cell.state_text()}" for cell in open_cells]
+    if note := precision_note([open_run(cell.folder) for cell in cells(experiment, root) if cell.trained_precision]):
+        states.append(note)
     seeds = len(experiment.seeds)
     if seeds == 1:
         return [*states, f"{ONE_SEED} {HOLM}"]

@@ -14,6 +14,7 @@ from filelock import Timeout
 from workbench.evaluation.distributed import world
 from workbench.experiments.data import Say, prepare_data
 from workbench.experiments.grid import Cell, Experiment, cells
+from workbench.experiments.grid_precision import with_precision
 from workbench.experiments.train import Report, new_run, train
 from workbench.store.runs import Run, RunError, open_run
 
@@ -27,7 +28,8 @@ def run_cell(cell: Cell, data: Path, report: Report | None, device: str, minutes
     if cell.problem is not None:
         raise RunError(f"{cell.problem}; mend the run or remove its folder")
     if cell.state == "missing":
-        new_run(cell.folder, experiment.systems[cell.system], data, cell.settings, experiment.search)
+        settings = with_precision(cell, data, device)
+        new_run(cell.folder, experiment.systems[cell.system], data, settings, experiment.search)
     run = open_run(cell.folder)
     if cell.state == "begun":
         train(run, report, device, minutes)

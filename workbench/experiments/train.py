@@ -35,9 +35,7 @@ def new_run(
     model: fields that override those of the catalogue's configuration.
     """
     from core_models.checkpoint import begin_run, initialize_from
-    from core_models.config import ModelConfig
     from core_models.system_builder import build
-    from core_models.system_spec import describe
     from core_models.text.prepared import Prepared
 
     if (folder / "config.yaml").is_file():
@@ -46,26 +44,41 @@ def new_run(
             "another folder"
         )
     prepared = Prepared.open(data)
-    described = describe(system)
-    if not prepared.joint and described.tie_embeddings == "all":
-        described = described.model_copy(update={"tie_embeddings": "target"})
-    if model:
-        described = parse(ModelConfig, {**described.model_dump(), **ModelConfig.by_current_names(model)}, where=system)
-    relative = os.path.relpath(data.resolve(), folder.resolve())
-    config = RunConfig(
-        name=folder.name,
-        system=system,
-        data=relative,
-        model=described,
-        training=parse(TrainingConfig, training, "training"),
-        search=parse(SearchConfig, search or {}, "search"),
-    )
+    config = run_config(folder, system, data, training, search, model)
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     built = build(config.model, *map(len, vocabularies))  # refuses a model that cannot be built or begun from
     if config.training.init_from is not None:
         initialize_from(built, config.training.init_from, vocabularies, config.training.init_params)
     begin_run(folder, config, *vocabularies)
     return Run(folder, folder.name)
+
+
+def run_config(
+    folder: Path,
+    system: str,
+    data: Path,
+    training: Mapping[str, Any],
+    search: Mapping[str, Any] | None = None,
+    model: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """The configuration of a run in `folder`, which need not exist: see `new_run`."""
+    from core_models.config import ModelConfig
+    from core_models.system_spec import describe
+    from core_models.text.prepared import Prepared
+
+    described = describe(system)
+    if not Prepared.open(data).joint and described.tie_embeddings == "all":
+        described = described.model_copy(update={"tie_embeddings": "target"})
+    if model:
+        described = parse(ModelConfig, {**described.model_dump(), **ModelConfig.by_current_names(model)}, where=system)
+    return RunConfig(
+        name=folder.name,
+        system=system,
+        data=os.path.relpath(data.resolve(), folder.resolve()),
+        model=described,
+        training=parse(TrainingConfig, training, "training"),
+        search=parse(SearchConfig, search or {}, "search"),
+    )
 
 
 def train(run: Run, report: Report | None = None, device: str = "auto", minutes: float | None = None) -> Progress:

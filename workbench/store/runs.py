@@ -197,6 +197,16 @@ class Run:
         """The training log, one event per line."""
         return self.folder / "training.jsonl"
 
+    @cached_property
+    def precision(self) -> str:
+        """float32, bfloat16 or float64, in which it was trained; "" if it was not trained here or not yet."""
+        if self.outside or self.foreign:
+            return ""
+        if self.config.training.precision != "auto":
+            return self.config.training.precision
+        starts = [event for event in self.events() if event.get("event") == "start"]
+        return str(starts[-1].get("precision") or "") if starts else ""
+
     def decisive_files(self) -> list[str]:
         """The files that determine the run and the list of its translations, for caches."""
         files = [*(f"{self.folder}/{name}" for name in _DECISIVE), str(self.weights)]
@@ -385,6 +395,19 @@ def training_table(runs: Iterable[Run]) -> pd.DataFrame:
                     column = name if shared else prefix + name
                     rows.append({"run": run.name, **progress, "name": column, "value": float(value)})
     return pd.DataFrame(rows, columns=["run", "step", "epoch", "tokens", "seconds", "name", "value"])
+
+
+def precision_note(runs: Sequence[Run]) -> str:
+    """A sentence that names the precisions in which compared runs were trained, if there are several; else ""."""
+    names = short_names(runs)
+    trained: dict[str, list[str]] = {}
+    for run in runs:
+        if run.precision:
+            trained.setdefault(run.precision, []).append(names[run.name])
+    if len(trained) < 2:
+        return ""
+    listed = "; ".join(f"{precision}: {', '.join(of_it)}" for precision, of_it in trained.items())
+    return f"Trained in different precisions ({listed}), so part of a difference may be of rounding."
 
 
 def short_names(runs: Sequence[Run]) -> dict[str, str]:

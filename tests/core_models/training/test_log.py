@@ -6,7 +6,6 @@ import pytest
 
 from core_models.settings import ConfigError
 from core_models.training.events import read_events
-from core_models.training.fit import chosen_precision
 from core_models.training.log import TrainingLog
 
 
@@ -36,12 +35,3 @@ def test_without_tensorboard_it_is_said_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # what Python does with a module that is barred
     with pytest.raises(ConfigError, match=r"pip install 'nmt-workbench\[tensorboard\]'.*then go on: workbench resume"):
         TrainingLog(tmp_path, 0, tensorboard=True)
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
-def test_a_precision_that_is_asked_for_is_taken(precision):
-    assert chosen_precision(precision, "cpu") == precision
-
-
-def test_auto_is_float32_on_a_cpu():
-    assert chosen_precision("auto", "cpu") == "float32"

@@ -1,5 +1,6 @@
 """Grids of runs: nothing is done twice, time that runs out is taken up again, what is missing stands in the table."""
 
+import json
 import os
 import shutil
 import time
@@ -14,12 +15,13 @@ from filelock import FileLock
 from core_models.resources import data_folder
 from core_models.settings import ConfigError
 from core_models.text.prepared import Prepared
+from core_models.training.precision import FEWEST_STEPS
 from workbench.experiments.data import prepare_data
 from workbench.experiments.grid import cells, read_experiment
-from workbench.experiments.results import cell_table
+from workbench.experiments.results import cell_table, remarks
 from workbench.experiments.runner import run_experiment
 from workbench.experiments.train import finished, train
-from workbench.store.runs import RunError, open_run
+from workbench.store.runs import RunError, open_run, precision_note
 
 GRID = {
     "name": "grid",
@@ -320,3 +322,31 @@ def test_the_experiments_that_are_shipped_can_be_read_and_built():
         experiment = read_experiment(path)
         assert experiment.name == path.stem
         assert all(describe(system).d_model > 0 for system in experiment.systems.values())
+
+
+def test_a_grid_decides_its_precision_once_for_all_cells(tmp_path, files):
+    training = {**GRID["training"], "max_steps": FEWEST_STEPS, "batch_tokens": 64}
+    experiment, root = read_experiment(_write(tmp_path, training=training)), tmp_path / "runs"
+    run_experiment(experiment, root, files, print, device="cpu", minutes=1e-6, only=["future"])
+    decided = json.loads((root / "grid" / "precision.json").read_text())
+    assert decided["cell"] == "plain", "the baseline of the comparisons, whichever cell comes first"
+    assert set(decided["seconds"]) == {"float32", "bfloat16"}
+    other = {"float32": "bfloat16", "bfloat16": "float32"}[decided["precision"]]
+    (root / "grid" / "precision.json").write_text(json.dumps({**decided, "precision": other}))
+    run_experiment(experiment, root, None, print, device="cpu", minutes=1e-6)
+    made = {cell.name: open_run(cell.folder).precision for cell in cells(experiment, root)}
+    assert made == {"future": decided["precision"], "plain": other}, "a cell keeps its own, a new one takes the grid's"
+    assert all(cell.changes() == [] for cell in cells(experiment, root))
+    note = precision_note([open_run(cell.folder) for cell in cells(experiment, root)])
+    assert note in remarks(experiment, root)
+    assert f"{other}: plain; {decided['precision']}: future" in note
+
+
+def test_a_grid_of_before_stays_in_the_precision_of_its_cells(tmp_path, files):
+    root, auto = tmp_path / "runs", {**GRID["training"], "max_steps": FEWEST_STEPS}
+    begun = read_experiment(_write(tmp_path, training={**auto, "precision": "bfloat16"}))
+    run_experiment(begun, root, files, print, device="cpu", minutes=1e-6, only=["plain"])
+    run_experiment(read_experiment(_write(tmp_path, training=auto)), root, None, print, device="cpu", minutes=1e-6)
+    assert json.loads((root / "grid" / "precision.json").read_text())["seconds"] == {}
+    assert open_run(root / "grid" / "future").precision == "bfloat16"
+    assert precision_note([open_run(root / "grid" / name) for name in ("plain", "future")]) == ""

@@ -15,7 +15,7 @@ from workbench.app.frame import Frame, escape_markdown
 from workbench.evaluation import scoring
 from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
-from workbench.store.runs import Run, short_names
+from workbench.store.runs import Run, precision_note, short_names
 from workbench.views.scores import test_sets
 from workbench.views.scores.verdict import METHOD_TEXTS, verdict
 
@@ -98,7 +98,8 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
             st.text(verdict(of_metric, baseline))
         without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
         corrected = "Holm's correction runs over the systems of one metric."
-        st.caption(escape_markdown(f"Baseline: {baseline}. {METHOD_TEXTS[method]}; {corrected}{without}"))
+        note = f" {precision_note(runs)}".rstrip()
+        st.caption(escape_markdown(f"Baseline: {baseline}. {METHOD_TEXTS[method]}; {corrected}{without}{note}"))
         _table(
             tests,
             _TESTS,
