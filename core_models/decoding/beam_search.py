@@ -89,12 +89,16 @@ class _Beam:
         self.done_length[rows] = torch.cat([self.done_length[rows], length], dim=1).gather(1, index)
 
     def _done_rows(self, position: int) -> Tensor:
-        """Rows in which no live hypothesis can beat the worst finished one, or which are at their length limit."""
+        """Rows in which no live hypothesis can change the result any more, or which are at their length limit.
+
+        The result is the n best finished ones; a recorded tree goes on until all K are final.
+        """
+        final = self.config.n_best if self.recorded_steps is None else self.config.beam
         max_length = self.limits[self.origin]
         bound = self.live[:, 0] / (
             penalty(max_length.to(self.live.dtype), self.config) if self.config.length_penalty else 1.0
         )
-        cannot_improve = bound <= self.done_normalized[self.origin, -1]
+        cannot_improve = bound <= self.done_normalized[self.origin, final - 1]
         return cannot_improve | (self.live[:, 0] == IMPOSSIBLE) | (position + 1 >= max_length)
 
     def results(self) -> list[SearchResult]:

@@ -64,6 +64,38 @@ def test_beam_search_is_the_plain_one_and_its_stop_rule_loses_nothing(seed, kind
         assert_same(sentence, plain_beam_search(table[row], int(LIMITS[row]), settings))
 
 
+class CountedSteps(Table):
+    """The table's model, and how often it was asked for a step."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def step(self, words, state):
+        self.steps += 1
+        return super().step(words, state)
+
+
+@pytest.mark.parametrize(("kind", "alpha"), [("gnmt", 0.0), ("gnmt", 0.6), ("power", 1.0)])
+@pytest.mark.parametrize("n_best", [1, 2])
+def test_a_search_ends_once_the_n_best_are_final(n_best, kind, alpha):
+    """They are those of the search without a stop rule, and of one that records, which goes on for its tree."""
+    steps = dict.fromkeys((False, True), 0)
+    for seed in range(12):
+        table = random_table(3, 7, seed)
+        table[..., EOS] += seed % 3
+        settings = config(beam=4, n_best=n_best, length_penalty=alpha, penalty=kind)
+        expected = [
+            plain_beam_search(rows, limit, settings) for rows, limit in zip(table, LIMITS.tolist(), strict=True)
+        ]
+        for record in steps:
+            model = CountedSteps()
+            found = beam_search(model, table, LIMITS, settings, record=record)
+            steps[record] += model.steps
+            for mine, plain in zip(written(found), expected, strict=True):
+                assert_same(mine, plain)
+    assert steps[False] < steps[True]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_prefixes_are_forced(seed):
     settings, table = config(), random_table(3, 7, seed)

@@ -108,6 +108,6 @@ def test_what_a_search_holds_of_a_sentence_it_holds_once(name):
     system = random_system(name)
     watched, limits = Watched(system), torch.tensor([9, 3, 12, 6])
     with torch.no_grad():
-        beam_search(watched, system.encode(batch_of(system, SOURCES)), limits, SearchConfig(beam=BEAM))
+        beam_search(watched, system.encode(batch_of(system, SOURCES)), limits, SearchConfig(beam=BEAM, n_best=BEAM))
     assert watched.asked[:2] == [(4, 1), (4, BEAM)]
     assert watched.held == [{sentences} for sentences, _ in watched.asked]
