@@ -304,6 +304,11 @@ class SearchConfig(Section):
             raise ValueError(f"n_best: {self.n_best} hypotheses cannot come from a beam of {self.beam}")
         return self
 
+    def changed(self, changes: Mapping[str, Any]) -> SearchConfig:
+        """The same search with these settings, by present or former names, where they are not None."""
+        named = self.by_current_names({key: value for key, value in changes.items() if value is not None})
+        return parse(SearchConfig, {**self.model_dump(), **named}, where="search")
+
 
 class RunConfig(Section):
     """All that one trained system is made of."""

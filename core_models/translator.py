@@ -23,7 +23,6 @@ from core_models.decoding.inputs import EncodedInputs, Texts
 from core_models.decoding.memory_batching import Capacity, TooLarge, batches
 from core_models.decoding.outputs import HypothesisDecoder, Translation, TranslatorError
 from core_models.devices import check_device
-from core_models.settings import parse
 from core_models.system import System
 from core_models.text.documents import ContextUse, context_entries
 from core_models.text.vocabulary import Vocabulary
@@ -99,7 +98,7 @@ class Translator:
             "n_best": n_best,
             **changes,
         }
-        config = self._configured(search_changes)
+        config = self.search.changed(search_changes)
         self._check_traceable(trace)
         read = self._read(sources, documents, contexts, context_outputs)
         prefixes = self.wording.prefixes(prefix) if prefix is not None else None
@@ -127,7 +126,7 @@ class Translator:
         One call per batch, with their `contexts` if there are any, gives bit-identical results to one call with all
         sentences. If earlier translations are read, a batch is several whole documents and needs their ids.
         """
-        config = self._configured(changes)
+        config = self.search.changed(changes)
         read = self._read(sources, documents)
         if read.is_sequential:
             groups = read.groups(config.batch_tokens, config.beam)
@@ -260,11 +259,7 @@ class Translator:
         """
         contexts, outputs = ([sentences] if sentences is not None else None for sentences in (context, context_output))
         batch = self._read([source], None, contexts, outputs).batch([0])
-        return self._inference.exact(batch, self._configured(changes), bound, most_nodes)
-
-    def _configured(self, changes: dict[str, Any]) -> SearchConfig:
-        changed = SearchConfig.by_current_names({key: value for key, value in changes.items() if value is not None})
-        return parse(SearchConfig, {**self.search.model_dump(), **changed}, where="search")
+        return self._inference.exact(batch, self.search.changed(changes), bound, most_nodes)
 
     def _each(
         self,

@@ -18,7 +18,7 @@ from workbench.cli.shared import (
     refuse,
 )
 from workbench.cli.terminal import say
-from workbench.cli.translate import Search, search_changes, translate_test_set
+from workbench.cli.translate import ENGINES, Engine, Search, search_changes, translate_test_set
 from workbench.evaluation.distributed import rank
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def evaluate(
     preset: Preset = "default",
     reference: Reference = 0,
     search: Search = None,
+    engine: Engine = ENGINES[0],
     device: Device = "cpu",
 ) -> None:
     """Score translations of test sets, translating first where needed; intervals are 95% bootstrap.
@@ -82,7 +83,7 @@ def evaluate(
     for name in tests:
         missing = [Path(run.reference) for run in run_list if not _has_translation_by(run, name, changes)]
         if missing:
-            translate_test_set(missing, name, False, device, **changes)
+            translate_test_set(missing, name, False, device, engine, **changes)
     if rank() == 0:
         print_table(
             _without_single_test(

@@ -25,16 +25,26 @@ from workbench.evaluation.distributed import own_device, rank, world
 
 if TYPE_CHECKING:
     from core_models.translator import Translation, Translator
+    from workbench.evaluation.translate import SearchEngine
+    from workbench.store.runs import Run
     from workbench.store.translations import Translations
 
     Lists = list[list[Translation]]
 
+ENGINES = ("workbench", "ctranslate2")
 _DIGITS = 19  # of a number of the command line; no test set needs longer ones
 
 DocIds = Annotated[
     Path | None, typer.Option(help="File of document ids, one per line; by default NAME.docids beside the text")
 ]
 
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Engine of the search: workbench, or ctranslate2 for a Transformer without mechanisms (records nothing, "
+        "needs penalty=power)"
+    ),
+]
 Search = Annotated[
     list[str] | None,
     typer.Option(help="Search setting as key=value, e.g. penalty=power or test_loss=none; may be repeated"),
@@ -73,6 +83,7 @@ def translate(
     save_beams: Annotated[bool, typer.Option(help="Save beam-search trees (with --test)")] = False,
     ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs as an ensemble")] = False,
     search: Search = None,
+    engine: Engine = ENGINES[0],
     device: Device = "cpu",
 ) -> None:
     """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
@@ -80,6 +91,8 @@ def translate(
     With --num-samples, or an n-best of more than one (--n-best, or the run's own), each line of a file's output is
     NUMBER, SCORE and TEXT, the sentences numbered from 0.
     """
+    from workbench.store.runs import open_run
+
     if (test is None) == (input is None):
         refuse("give either --test NAME or --input FILE")
     if num_samples < 0:
@@ -88,9 +101,11 @@ def translate(
     if test is not None:
         file_options = {"doc_ids": doc_ids, "context": context, "context_target": context_target}
         _refuse_with("--test", output=output, prefix=prefix, num_samples=num_samples, ensemble=ensemble, **file_options)
-        translate_test_set(runs, test, save_beams, device, **changes)
+        translate_test_set(runs, test, save_beams, device, engine, **changes)
         return
     _refuse_with("--input", save_beams=save_beams)
+    if engine != ENGINES[0]:
+        _refuse_with(f"--engine {engine}", prefix=prefix, num_samples=num_samples, ensemble=ensemble)
     if num_samples:
         narrowed = {name: changes[name] is not None for name in ("beam", "length_penalty", "n_best")}
         _refuse_with("--num-samples", prefix=prefix, search=search, **narrowed)
@@ -107,7 +122,10 @@ def translate(
     if num_samples:
         lists: Lists | None = translator.sample(lines, num_samples, temperature, seed=seed, **context_arguments)
     else:
-        lists = _searched(translator, lines, prefix, {**changes, **context_arguments})
+        by = _engine_of(engine, open_run(runs[0]), device)
+        lists = _searched(
+            translator, lines, {**changes, **context_arguments, **({"prefix": prefix} if prefix else {})}, by
+        )
     if lists is not None:
         one_each = (num_samples or changes["n_best"] or translator.search.n_best) == 1
         _write(_texts(lists, one_each), output)
@@ -182,11 +200,13 @@ def _loaded(runs: list[Path], device: str) -> Translator:
     return core_models.load(runs[0] if len(runs) == 1 else list(runs), own_device(device))
 
 
-def _searched(translator: Translator, lines: list[str], prefix: str | None, changes: dict[str, Any]) -> Lists | None:
+def _searched(
+    translator: Translator, lines: list[str], changes: dict[str, Any], engine: SearchEngine | None
+) -> Lists | None:
     """The n-best list of each sentence, best first; None on all processes but the first."""
     from workbench.evaluation.translate import translate_lines
 
-    translations = translate_lines(translator, lines, prefix=prefix, **changes)
+    translations = (engine.translate if engine else translate_lines)(translator, lines, **changes)
     return None if translations is None else [[best, *best.n_best] for best in translations]
 
 
@@ -249,16 +269,37 @@ def _standard_input() -> list[str]:
     return split_lines(content, "standard input")
 
 
-def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, **search: Any) -> None:
+def _engine_of(engine: str, run: Run, device: str) -> SearchEngine | None:
+    """What searches in place of the workbench; None for that."""
+    if engine not in ENGINES:
+        refuse(f"--engine {engine}: choose {' or '.join(ENGINES)}")
+    if engine == ENGINES[0]:
+        return None
+    if world() > 1:
+        refuse(f"--engine {engine} is for one process: start it without torchrun")
+    from workbench.export.ctranslate2_search import ctranslate2_engine
+
+    return ctranslate2_engine(run, device)
+
+
+def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, engine: str, **search: Any) -> None:
     from workbench.evaluation.translate import test_set, translate_test
     from workbench.store.runs import open_run
 
     for path in runs:
         run = open_run(path)
+        by = _engine_of(engine, run, device)
         prepared_set, truth = test_set(run, test)
         with bar(f"translating {test} with {run.name}") as show:
             done = translate_test(
-                run, prepared_set, truth, trees, device, step=lambda done, total: show(done, total, ""), **search
+                run,
+                prepared_set,
+                truth,
+                trees,
+                device,
+                step=lambda done, total: show(done, total, ""),
+                engine=by,
+                **search,
             )
         if rank() == 0:
             say(f"{done.folder}: {len(done)} sentences in {done.meta['seconds']} s", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
     from core_models.translator import Translation, Translator
 
 Step = Callable[[int, int], None]  # (sentences done, sentences in all)
+
+
+@dataclass(frozen=True)
+class SearchEngine:
+    """What searches: its name, and a function that is called and answers like `translate_lines`."""
+
+    name: str
+    translate: Callable[..., list[Translation] | None]
 
 
 def prepared_of(run: Run) -> Any:
@@ -51,13 +60,16 @@ def translate_test(
     device: str = "cpu",
     translator: Translator | None = None,
     step: Step | None = None,
+    engine: SearchEngine | None = None,
     **search: Any,
 ) -> Translations:
     """Translate a test set with a run and write the result into it. `search` changes the run's search settings.
 
+    engine: what searches, if not the workbench; its name is stored.
     Under `torchrun` the ranks share the batches; the files are the same as from one process with as many threads.
     """
-    made_by = run.made_by  # before the weights are read: training may go on meanwhile
+    # Before the weights are read: training may go on meanwhile.
+    made_by = {**run.made_by, **({"engine": engine.name} if engine else {})}
     if translator is None:
         translator = _loaded(run, device)
     search = SearchConfig.by_current_names(search)
@@ -70,7 +82,8 @@ def translate_test(
         run.translations_folder(test_set.name), "translate", foreign_to_translations
     )  # before any work is done
     began = time.perf_counter()
-    translations = translate_lines(translator, test_set.sources, test_set.documents, step, record=trees, **search)
+    translate = engine.translate if engine else translate_lines
+    translations = translate(translator, test_set.sources, test_set.documents, step, record=trees, **search)
     if translations is not None:
         changes = {key: value for key, value in search.items() if value is not None}
         settings = {**translator.search.model_dump(), **changes}

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 def refuse_other_systems(model: ModelConfig, name: str, engine: str) -> None:
     """Raise RunError for a model that the engine cannot compute: another backbone, or mechanisms."""
     if model.backbone != "transformer":
-        raise RunError(f"{name}: {engine} knows the Transformer, not {model.backbone}; export a transformer run")
+        raise RunError(
+            f"{name}: {engine} knows the Transformer, not {model.backbone}; take a transformer without mechanisms"
+        )
     if model.mechanisms:
         kinds = ", ".join(kind for entry in model.mechanisms for kind in entry)
-        raise RunError(f"{name}: {engine} has no {kinds}; only a transformer without mechanisms can be exported")
+        raise RunError(f"{name}: {engine} has no {kinds}; take a transformer without mechanisms")
 
 
 def refuse_dictionaries(trained: Trained, name: str, engine: str) -> None:

@@ -130,8 +130,8 @@ def test_a_checkpoint_is_exported_with_its_own_weights(taught_run, prepared, tmp
 @pytest.mark.parametrize(
     ("system", "message"),
     [
-        ("future-cost-2", "CTranslate2 has no future_cost; only a transformer without mechanisms can be exported"),
-        ("rnnsearch", "CTranslate2 knows the Transformer, not rnnsearch; export a transformer run"),
+        ("future-cost-2", "CTranslate2 has no future_cost; take a transformer without mechanisms"),
+        ("rnnsearch", "CTranslate2 knows the Transformer, not rnnsearch; take a transformer without mechanisms"),
     ],
 )
 def test_other_systems_are_refused_with_the_reason(system, message):

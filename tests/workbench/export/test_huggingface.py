@@ -165,8 +165,8 @@ def test_a_search_that_generate_does_not_know_is_warned_of(vocabularies, tmp_pat
 @pytest.mark.parametrize(
     ("system", "message"),
     [
-        ("future-cost-2", "transformers has no future_cost; only a transformer without mechanisms can be exported"),
-        ("rnnsearch", "transformers knows the Transformer, not rnnsearch; export a transformer run"),
+        ("future-cost-2", "transformers has no future_cost; take a transformer without mechanisms"),
+        ("rnnsearch", "transformers knows the Transformer, not rnnsearch; take a transformer without mechanisms"),
     ],
 )
 def test_other_systems_are_refused_with_the_reason(system, message):
