@@ -1,0 +1,47 @@
+"""Every system on a pretended GPU (`tests/fake_cuda.py`): no operation mixes devices, and results are the CPU's."""
+
+import pytest
+import torch
+
+from core_models.config import SearchConfig
+from core_models.decoding import beam_search
+from core_models.decoding.inference import Inference
+from core_models.system_catalogue import catalogue
+from tests.core_models import laws
+from tests.core_models.laws import backward, batch_of, random_sentences, random_system
+from tests.fake_cuda import CUDA, FakeCuda
+
+pytestmark = pytest.mark.long
+KEEPING = SearchConfig(beam=3, finished_hypotheses="keep", max_length=6)
+
+
+def trained_and_searched(name: str, device: str, monkeypatch) -> tuple[torch.Tensor, list]:
+    """The gradient of a system's losses, and what its searches, samples and forced passes found."""
+    monkeypatch.setattr(laws, "DEVICE", device)
+    system = random_system(name)
+    batch = batch_of(system, random_sentences([5, 2, 3], 1), random_sentences([2, 6, 0], 2))
+    assert system.device == batch.source.device == torch.device(device)
+    backward(system, batch)
+    gradients = [parameter.grad.flatten() for parameter in system.parameters() if parameter.grad is not None]
+    gradient = torch.cat(gradients).cpu()
+    limits = torch.tensor([3, 4, 5], device=device)
+    inference = Inference([system])
+    with torch.inference_mode():
+        searches = beam_search(system, system.encode(batch), limits, SearchConfig(beam=3), record=True)
+    kept = inference.search(batch, [[4], [], []], KEEPING, False)
+    log_probs, traces = inference.force(batch, [None] * 3, ["*"])
+    assert len(traces) == 3
+    exact = inference.exact(batch_of(system, [[5, 6]]), SearchConfig(max_length=3), -20.0, 5)
+    inference.sample(batch, SearchConfig(max_length=2), 2, 1.0, 3, None)
+    found = [[hypothesis.words for hypothesis in result.hypotheses] for result in (*searches, *kept)]
+    return gradient, [found, exact.words, torch.tensor(log_probs[1])]
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_no_operation_mixes_devices_and_results_are_those_of_the_cpu(name, monkeypatch):
+    gradient, (found, best, log_probs) = trained_and_searched(name, "cpu", monkeypatch)
+    with FakeCuda():
+        other_gradient, (*other_found, other_log_probs) = trained_and_searched(name, str(CUDA), monkeypatch)
+    torch.testing.assert_close(other_gradient, gradient, atol=1e-9, rtol=0)
+    torch.testing.assert_close(other_log_probs, log_probs, atol=1e-9, rtol=0)
+    assert other_found == [found, best]

@@ -1,0 +1,239 @@
+"""A GPU, shown without one: tensors that say `device == cuda:0` and are computed on the CPU.
+
+Inside `FakeCuda` whatever asks for CUDA gets such tensors. As on a GPU, an operation on them raises if a tensor of the
+CPU with dimensions takes part, `numpy()` does too, and the host waits where it reads a value. Which lines make it wait
+is counted. Not shown: kernels, their speed and rounding, autocast, streams and memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import return_and_correct_aliasing
+
+CUDA = torch.device("cuda:0")
+BACKWARD = "backward"
+OURS = ("core_models.", "analyses.", "workbench.")
+aten = torch.ops.aten
+# Operators whose CUDA kernels tell the host a number: the shape of the result, or whether it is valid.
+WAITING = {
+    aten._local_scalar_dense.default: "reads a number",
+    aten.nonzero.default: "nonzero",
+    aten.masked_select.default: "masked_select",
+    aten.equal.default: "equal",
+    aten.multinomial.default: "multinomial",
+    aten._unique2.default: "unique",
+}
+INDEXING = (
+    *(aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default),
+    *(aten._unsafe_index.Tensor, aten._unsafe_index_put.default),
+)
+
+
+class MeetingOfDevices(RuntimeError):
+    """What a GPU refuses: an operation on its tensors with a tensor of the CPU."""
+
+
+class FakeCudaTensor(Tensor):
+    """A tensor on the pretended GPU; `values` are its numbers, on the CPU. Autograd knows it as a tensor of the CPU."""
+
+    values: Tensor
+    gpu: FakeCuda
+
+    @staticmethod
+    def __new__(cls, values: Tensor, gpu: FakeCuda) -> FakeCudaTensor:
+        assert not isinstance(values, FakeCudaTensor)
+        with torch.inference_mode(False):  # else autograd refuses views of tensors that were made outside of that mode
+            shown = Tensor._make_wrapper_subclass(
+                cls,
+                values.shape,
+                strides=values.stride(),
+                storage_offset=values.storage_offset(),
+                dtype=values.dtype,
+                device=values.device,
+            )
+        shown.values, shown.gpu = values, gpu
+        return shown
+
+    def __repr__(self) -> str:
+        return f"FakeCudaTensor({self.values})"
+
+    def __tensor_flatten__(self) -> tuple[list[str], FakeCuda]:
+        return ["values"], self.gpu
+
+    @staticmethod
+    def __tensor_unflatten__(inner: Mapping[str, Tensor], gpu: FakeCuda, size: Any, stride: Any) -> FakeCudaTensor:
+        return FakeCudaTensor(inner["values"], gpu)
+
+    @property
+    def device(self) -> torch.device:
+        return CUDA
+
+    @property
+    def is_cuda(self) -> bool:
+        return True
+
+    @property
+    def is_cpu(self) -> bool:
+        return False
+
+    def numpy(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self.numpy()
+
+    def tolist(self) -> Any:
+        self.gpu.wait("reads a list")
+        return self.values.tolist()
+
+    def cpu(self, *_: Any, **__: Any) -> Tensor:
+        return self.to("cpu")
+
+    def to(self, *args: Any, **kwargs: Any) -> Tensor:
+        device, dtype, non_blocking = _destination(*args, **kwargs)
+        moved = self if dtype is None else torch.Tensor.to(self, dtype, copy=kwargs.get("copy", False))
+        if device is None or device.type == "cuda":
+            return moved
+        assert not (torch.is_grad_enabled() and self.requires_grad), "no gradient goes through this copy"
+        if not non_blocking:
+            self.gpu.wait("copies to the host")
+        return moved.values.clone()
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if torch.is_inference_mode_enabled():  # leaves operators whole that are made of others
+            parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+        tensors: list[Tensor] = []
+
+        def values_of(tensor: Tensor) -> Tensor:
+            tensors.append(tensor)
+            return tensor.values if isinstance(tensor, FakeCudaTensor) else tensor
+
+        inner = _mapped(values_of, args), _mapped(values_of, kwargs)
+        gpu = next(tensor.gpu for tensor in tensors if isinstance(tensor, FakeCudaTensor))
+        gpu.check(func, args, kwargs, tensors)
+        values = func(*inner[0], **inner[1])
+        return return_and_correct_aliasing(func, args, kwargs, _mapped(gpu.show, values))
+
+
+def _mapped(change: Callable[[Tensor], Any], value: Any) -> Any:
+    """Arguments or results of an operator with their tensors changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_mapped(change, each) for each in value)
+    if isinstance(value, dict):
+        return {name: _mapped(change, each) for name, each in value.items()}
+    return value
+
+
+def _destination(*args: Any, copy: bool = False, **kwargs: Any) -> tuple[torch.device | None, torch.dtype | None, bool]:
+    """What the arguments of `Tensor.to` ask for: the device, the type, and whether the host goes on meanwhile."""
+    if isinstance(args[0] if args else None, Tensor):
+        return args[0].device, args[0].dtype, kwargs.get("non_blocking", False)
+    device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
+    return device, dtype, non_blocking
+
+
+class FakeCuda(TorchFunctionMode):
+    """Within this context CUDA is there. `waits` counts what the host waits for, by line of our code and reason.
+
+    A copy from ordinary memory to the GPU is counted in `uploads`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: Counter[str] = Counter()
+        self.uploads: Counter[str] = Counter()
+
+    def __torch_function__(self, func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.Tensor.to and not isinstance(args[0], FakeCudaTensor):
+            return self._moved(*args, **kwargs)
+        if kwargs.get("device") is None or torch.device(kwargs["device"]).type != "cuda":
+            return func(*args, **kwargs)
+        if func in (torch.tensor, torch.as_tensor):
+            self.upload("torch.tensor")
+        return self.show(func(*args, **{**kwargs, "device": "cpu"}))
+
+    def _moved(self, tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """A tensor of the CPU where `to` asks it to be."""
+        device, dtype, _ = _destination(*args, **kwargs)
+        if device is None or device.type != "cuda":
+            return tensor.to(*args, **kwargs)
+        self.upload("to")
+        assert not (torch.is_grad_enabled() and tensor.requires_grad), "no gradient goes through this copy"
+        return self.show(tensor.detach().to(dtype=dtype, copy=True))
+
+    def show(self, values: Tensor) -> FakeCudaTensor:
+        return FakeCudaTensor(values, self)
+
+    def check(self, func: Any, args: Any, kwargs: Mapping[str, Any], tensors: Iterable[Tensor]) -> None:
+        """Raise MeetingOfDevices for what a GPU refuses; count what it makes the host wait for."""
+        host = [tensor for tensor in tensors if not isinstance(tensor, FakeCudaTensor) and tensor.dim()]
+        if host and _line() == BACKWARD:
+            host = []  # zeros that autograd made itself, where it takes the gradient to be
+        generator = kwargs.get("generator")
+        if generator is not None and generator.device.type != "cuda":
+            raise MeetingOfDevices(f"{func} draws on the GPU with a generator of the CPU")
+        if func in INDEXING:
+            self._check_index(func, args)
+        elif func is aten.copy_.default:
+            self._check_copy(*args[:2])
+        elif host:
+            raise MeetingOfDevices(f"{func} of a tensor of the GPU and one of the CPU, {list(host[0].shape)}")
+        elif func is aten.repeat_interleave.Tensor and kwargs.get("output_size") is None:
+            self.wait("repeat_interleave")
+        elif func in WAITING:
+            self.wait(WAITING[func])
+
+    def _check_index(self, func: Any, args: Any) -> None:
+        """An index of the CPU is uploaded; a mask is turned into positions, whose number the host must know."""
+        target, indices = args[:2]
+        value = args[2] if len(args) > 2 else None
+        of_host = value is not None and not isinstance(value, FakeCudaTensor)
+        if not isinstance(target, FakeCudaTensor) or (of_host and value.dim()):
+            raise MeetingOfDevices(f"{func} of a tensor of the CPU and one of the GPU")
+        given = [index for index in indices if index is not None]
+        masks = [index for index in given if index.dtype in (torch.bool, torch.uint8)]
+        for _ in range(sum(not isinstance(index, FakeCudaTensor) for index in given)):
+            self.upload("index")
+        if of_host and len(masks) == len(indices) == 1:
+            return  # a number at the places of one mask: PyTorch calls `masked_fill`, which needs no positions
+        for _ in masks:
+            self.wait("index by a mask")
+
+    def _check_copy(self, into: Tensor, source: Tensor) -> None:
+        if not isinstance(into, FakeCudaTensor):
+            self.wait("copies to the host")
+        elif not isinstance(source, FakeCudaTensor) and source.dim():
+            self.upload("copy_")
+
+    def wait(self, reason: str) -> None:
+        self.waits[f"{_line()} {reason}"] += 1
+
+    def upload(self, reason: str) -> None:
+        self.uploads[f"{_line()} {reason}"] += 1
+
+
+def _line() -> str:
+    """The function of our code that is running, `module.function`; what the backward pass runs has none of its own."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module == "torch.autograd.graph":
+            return BACKWARD
+        if module.startswith(OURS):
+            return f"{module}.{frame.f_code.co_qualname.split('.<locals>')[0]}"
+        frame = frame.f_back
+    return "elsewhere"
