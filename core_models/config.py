@@ -197,6 +197,9 @@ class TrainingConfig(Section):
         "auto",
         description="auto: bfloat16 autocast where timed steps are 1.2 times as fast as in float32; else float32",
     )
+    tf32: bool = Field(
+        True, description="on CUDA devices: products of float32 with 10 bits of mantissa, by tensor cores"
+    )
     optimizer: Literal["adamw"] = "adamw"
     learning_rate: float = Field(7e-4, gt=0, le=10, description="Adam moves a weight about so far in a step")
     schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = "inverse_sqrt"

@@ -11,6 +11,7 @@ from torch import nn
 
 from core_models.interface.mechanism import ContextStates
 from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.layers.attention import never_empty
 from core_models.text.batches import Context
 from core_models.text.vocabulary import BOS
 
@@ -22,7 +23,7 @@ def context_states(backbone: nn.Module, context: Context, outputs: bool) -> Cont
     State t of a translation has read its words before t. States of absent sentences are masked.
     """
     alone = ActiveMechanisms({}, {}, {}, forced=True)
-    shape, mask = context.words.shape[:2], context.mask.flatten(0, 1)
+    shape, mask = context.words.shape[:2], never_empty(context.mask.flatten(0, 1))
     memory = backbone.encode(context.words.flatten(0, 1), mask, alone)
     states = memory.unflatten(0, shape)
     if not outputs:

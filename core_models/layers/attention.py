@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from core_models.layers.dropout import dropout as drop
 
+# PyTorch prefers cuDNN on recent GPUs, whose gradients of masked attention have been NaN (pytorch#196678).
+torch.backends.cuda.enable_cudnn_sdp(False)
 # Finite, so that a fully masked query has no NaN; so far below any energy that masked keys have weight 0.
 NOWHERE = -1e30
 
@@ -22,14 +24,19 @@ def attend(
     causal: bool = False,
     dropout: float = 0.0,
     weights: bool = False,
+    may_be_empty: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Scaled dot-product attention: query [B, H, N, e], key and value [B, H, M, e] -> [B, H, N, e].
 
     mask broadcasts to [B, H, N, M]. With `weights` the distribution [B, H, N, M] is computed explicitly and returned
     too; otherwise PyTorch's fused kernel is used, except with dropout on a CPU, where it has none.
-    A fully masked query gets zeros in both.
+    may_be_empty: a query may have no key at all; it gets zeros in both. Fused kernels are never given such a row, since
+    not all of them have an answer to it.
     """
     if not weights and not (dropout and query.device.type == "cpu"):
+        if mask is not None and may_be_empty:
+            fused = nn.functional.scaled_dot_product_attention(query, key, value, never_empty(mask), dropout)
+            return fused * mask.any(-1, keepdim=True), None
         fused = nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=causal)
         return fused, None
     energy = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
@@ -42,6 +49,11 @@ def attend(
     if mask is not None:
         share = share * mask.any(-1, keepdim=True)
     return drop(share, dropout) @ value, share
+
+
+def never_empty(mask: Tensor) -> Tensor:
+    """The mask [..., M] with all keys shown where none is."""
+    return mask | ~mask.any(-1, keepdim=True)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -89,9 +101,10 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     """Attention from target positions (or beams) to a memory whose keys and values are computed once per sentence."""
 
-    def __init__(self, width: int, memory_width: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, memory_width: int, heads: int, dropout: float, may_be_empty: bool = False) -> None:
+        """may_be_empty: a memory may be masked as a whole; what is read of it is zero."""
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout, self.may_be_empty = heads, dropout, may_be_empty
         self.query = nn.Linear(width, width)
         self.memory = nn.Linear(memory_width, 2 * width)
         self.output = nn.Linear(width, width)
@@ -105,7 +118,6 @@ class CrossAttention(nn.Module):
         """Attend from x [S, N, d] (positions or beams), mask [S, I] -> [S, N, d] and weights [S, H, N, I] or None."""
         key, value = keys_and_values.unbind(1)
         dropout = self.dropout if self.training else 0.0
-        mixed, share = attend(
-            split_heads(self.query(x), self.heads), key, value, mask[:, None, None, :], False, dropout, weights
-        )
+        query, seen = split_heads(self.query(x), self.heads), mask[:, None, None, :]
+        mixed, share = attend(query, key, value, seen, False, dropout, weights, self.may_be_empty)
         return self.output(join_heads(mixed)), share

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from core_models.backbones.transformer import Positions
 from core_models.interface.mechanism import BackboneSpec, HookPoint, Mechanism, MechanismState, View
+from core_models.layers.attention import never_empty
 from core_models.layers.dropout import Dropout
 from core_models.mechanisms.document_context import (
     ContextAttention,
@@ -89,8 +90,9 @@ class DocumentEncoder(Mechanism):
             raise ValueError("a batch for the document encoder has a context, of absent sentences if need be")
         words, order = batch.context.in_order()
         x = self.drop(self.embed(words) * self.scale + self.positions(0, words.shape[1]))
+        shown = never_empty(order.mask)  # where there is no context, what comes of it is not read
         for layer in self.encoder:
-            change, _ = layer.attention(layer.enter(x, layer.attention_norm), order.mask, False, False)
+            change, _ = layer.attention(layer.enter(x, layer.attention_norm), shown, False, False)
             x = layer.feed_forward(layer.leave(x, change, layer.attention_norm))
         memory, stored = self.norm(x), {"mask": order.mask}
         for side in self.sides:

@@ -62,7 +62,7 @@ class WordsThenSentences(nn.Module):
         query = query[:, None].expand(-1, reach, -1, -1, -1).flatten(0, 1)  # [S K, H, N, e]
         key, value = keys.flatten(0, 1).unbind(1)
         seen, dropout = mask.flatten(0, 1)[:, None, None], layer.dropout if self.training else 0.0
-        mixed, words = attend(query, key, value, seen, False, dropout, weights)
+        mixed, words = attend(query, key, value, seen, False, dropout, weights, may_be_empty=True)
         sentence_vectors = self.vector_norm(layer.output(join_heads(mixed)))
         vectors = sentence_vectors.unflatten(0, (sentences, reach)).transpose(1, 2)  # [S, N, K, d]
         context, shares = self._over_sentences(self.sentence_norm(x), vectors, mask.any(2), weights)
@@ -81,7 +81,7 @@ class WordsThenSentences(nn.Module):
         key, value = layer.keys_and_values(vectors.flatten(0, 1)).unbind(1)  # [S N, H, K, e]
         mask = present.repeat_interleave(positions, 0)[:, None, None]
         dropout = layer.dropout if self.training else 0.0
-        mixed, share = attend(query, key, value, mask, False, dropout, weights)
+        mixed, share = attend(query, key, value, mask, False, dropout, weights, may_be_empty=True)
         context = layer.output(join_heads(mixed)).view(sentences, positions, -1)
         if share is not None:
             share = share[:, :, 0].unflatten(0, (sentences, positions)).transpose(1, 2)  # [S, H, N, K]

@@ -28,7 +28,7 @@ from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.loss_module import Objective
-from core_models.training.precision import Precision, TimedPrecision, timed_precision
+from core_models.training.precision import Precision, TimedPrecision, tensor_cores, timed_precision
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.reinforce import Reward, SelfCriticalSampler
 from core_models.training.state import load_state
@@ -70,7 +70,7 @@ def fit(
     _check_context(training, system, prepared)
     _check_dev(config, system, prepared, vocabularies)
     freeze(system, training.trainable_params)
-    with training_lock(folder, processes):
+    with training_lock(folder, processes), tensor_cores(processes.device, training.tf32):
         timed = _precision(folder, training, system, prepared, vocabularies, processes)
         loop, going_on = _prepared_loop(
             folder, config, device, timed.precision, prepared, system, vocabularies, score, report, reward
@@ -338,6 +338,7 @@ def _write_start(loop: Loop, timed: TimedPrecision, going_on: bool) -> None:
         processes=loop.accelerator.num_processes,
         threads=torch.get_num_threads(),
         precision=timed.precision,
+        tf32=torch.get_float32_matmul_precision() == "high",
         **({"step_seconds": timed.seconds} if timed.seconds else {}),
         torch=torch.__version__,
         **parameters(loop.system),

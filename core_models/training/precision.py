@@ -7,7 +7,8 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,18 @@ class TimedPrecision:
 
     precision: Precision
     seconds: dict[str, float]  # of the median step, by precision; empty if none was timed
+
+
+@contextmanager
+def tensor_cores(device: torch.device, tf32: bool) -> Iterator[None]:
+    """Let a CUDA device multiply float32 matrices in TF32 inside the context; elsewhere nothing changes."""
+    before = torch.get_float32_matmul_precision()
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def planned_steps(loader: BatchLoader, training: TrainingConfig, epoch: int = 0) -> int:

@@ -2,8 +2,12 @@
 
 import pytest
 import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
 
-from core_models.text.batches import context_lengths
+from core_models.config import SearchConfig
+from core_models.decoding import beam_search
+from core_models.text.batches import collate, context_lengths
 from core_models.traces import TraceWriter
 from tests.core_models.laws import (
     SYSTEMS,
@@ -41,6 +45,37 @@ def test_padding_and_company_change_nothing(name, dtype):
 def test_gradients_are_finite(name):
     system = random_system(name, torch.float32)
     assert_finite_gradients(system, awkward_batch(system))
+
+
+class FusedMasks(TorchFunctionMode):
+    """Whether each mask that PyTorch's fused attention is given shows every query a key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.every_query_sees: list[bool] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is scaled_dot_product_attention and len(args) > 3 and args[3] is not None:
+            self.every_query_sees.append(bool(args[3].any(-1).all()))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_fused_attention_is_given_no_row_without_a_key(name):
+    """Not all kernels of GPUs have an answer to it; sentences without context are where such rows come from."""
+    system = random_system(name, torch.float32)
+    sources, targets = random_sentences([1, 0, 4], 7), random_sentences([2, 0, 3], 8)
+    use, contexts = system.context, None
+    if use.sentences and not use.joined:
+        absent = [None] * use.entries
+        contexts = [absent, [[5, 6], *absent[1:]], [[7]] * use.entries]
+    batch = collate(sources, targets, contexts, outputs=contexts if use.outputs else None)
+    with FusedMasks() as masks, torch.inference_mode():
+        values = log_probs(system, batch)
+        beam_search(system, system.encode(batch), torch.tensor([3, 4, 3]), SearchConfig(beam=2))
+    assert masks.every_query_sees or system.config.backbone == "rnnsearch"
+    assert all(masks.every_query_sees)
+    assert torch.isfinite(values[batch.target_mask]).all()
 
 
 # Options that leave a part of a system unread, or let no gradient through to it.

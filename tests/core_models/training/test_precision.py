@@ -17,6 +17,7 @@ from core_models.training.precision import (
     TIMED_BATCHES,
     choose,
     planned_steps,
+    tensor_cores,
     timed_precision,
 )
 from core_models.training.progress import read_progress
@@ -90,6 +91,15 @@ def test_a_run_is_resumed_in_the_precision_of_its_state(new_run):
     fit(run, device="cpu", minutes=1e-6)
     assert [event["precision"] for event in starts(run)] == ["bfloat16"] * 2
     assert "step_seconds" not in starts(run)[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "tf32", "products"), [("cuda", True, "high"), ("cuda", False, "highest"), ("cpu", True, "highest")]
+)
+def test_tf32_is_for_cuda_devices_and_for_the_training_alone(kind, tf32, products):
+    with tensor_cores(torch.device(kind), tf32):
+        assert torch.get_float32_matmul_precision() == products
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_all_processes_take_the_precision_of_the_first(new_run):
