@@ -10,17 +10,20 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
 CUDA = torch.device("cuda:0")
 BACKWARD = "backward"
 OURS = ("core_models.", "analyses.", "workbench.")
-aten = torch.ops.aten
+aten, sdpa = torch.ops.aten, torch.nn.functional.scaled_dot_product_attention
 # Operators whose CUDA kernels tell the host a number: the shape of the result, or whether it is valid.
 WAITING = {
     aten._local_scalar_dense.default: "reads a number",
@@ -93,6 +96,10 @@ class FakeCudaTensor(Tensor):
         self.gpu.wait("reads a list")
         return self.values.tolist()
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self.gpu.wait("saves")
+        return self.values.__reduce_ex__(protocol)
+
     def cpu(self, *_: Any, **__: Any) -> Tensor:
         return self.to("cpu")
 
@@ -137,6 +144,12 @@ def _mapped(change: Callable[[Tensor], Any], value: Any) -> Any:
     return value
 
 
+def _grouped(tensors: Any, with_indices: bool = False) -> dict:
+    """PyTorch's groups of tensors, whose devices it reads where Python does not come."""
+    groups = _group_tensors_by_device_and_dtype(tensors, with_indices)
+    return {(members[0][0][0].device, dtype): members for (_, dtype), members in groups.items()}
+
+
 def _destination(*args: Any, copy: bool = False, **kwargs: Any) -> tuple[torch.device | None, torch.dtype | None, bool]:
     """What the arguments of `Tensor.to` ask for: the device, the type, and whether the host goes on meanwhile."""
     if isinstance(args[0] if args else None, Tensor):
@@ -156,10 +169,27 @@ class FakeCuda(TorchFunctionMode):
         self.waits: Counter[str] = Counter()
         self.uploads: Counter[str] = Counter()
 
+    def __enter__(self) -> FakeCuda:
+        self._patches = ExitStack()
+        for name, replaced in {
+            "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype": _grouped,
+            "torch.cuda.get_rng_state": torch.get_rng_state,
+        }.items():
+            self._patches.enter_context(patch(name, replaced))
+        return super().__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        self._patches.close()
+
     def __torch_function__(self, func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.Tensor.to and not isinstance(args[0], FakeCudaTensor):
             return self._moved(*args, **kwargs)
+        if func is sdpa and kwargs.get("is_causal"):  # whose CPU form with dropout makes this mask itself, on the CPU
+            query, key, value, _, dropout = args
+            causal = query.new_ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
+            return sdpa(query, key, value, causal, dropout)
         if kwargs.get("device") is None or torch.device(kwargs["device"]).type != "cuda":
             return func(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor):

@@ -35,7 +35,9 @@ def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, ba
 
 
 def _padded(mask: Tensor) -> list[Tensor | None]:
-    """The mask's columns [S]; None for columns without padding."""
+    """The mask's columns [S]; None for columns without padding, if that is known without waiting for a device."""
+    if mask.device.type != "cpu":
+        return list(mask.unbind(1))
     whole = mask.all(0).tolist()
     return [None if full else column for full, column in zip(whole, mask.unbind(1), strict=True)]
 

@@ -26,6 +26,7 @@ from core_models.text.vocabulary import BOS, EOS, PAD
 
 # Finished sentences are removed from the tensors once at most this share is still searched: each removal copies them.
 COMPACTION_SHARE = 0.8
+DONE = "done_score", "done_normalized", "done_length", "done_parent"  # of the lists of finished hypotheses
 
 
 class _Beam:
@@ -103,10 +104,7 @@ class _Beam:
 
     def results(self) -> list[SearchResult]:
         """Trace back the best hypotheses of every sentence."""
-        arrays = {
-            name: getattr(self, name).cpu().numpy()
-            for name in ("words", "parents", "scores", "done_score", "done_normalized", "done_length", "done_parent")
-        }
+        arrays = {name: getattr(self, name).cpu().numpy() for name in ("words", "parents", "scores", "limits", *DONE)}
         trees = self._trees(len(self.words))
         return [self._search_result(row, arrays, trees[row]) for row in range(len(self.words))]
 
@@ -122,7 +120,7 @@ class _Beam:
                 Hypothesis(words, totals[-1], float(arrays["done_normalized"][row, rank]), True, differences(totals))
             )
         if not hypotheses:  # none finished within the limit: the best live hypothesis, truncated
-            last = int(self.limits[row]) - 1
+            last = int(arrays["limits"][row]) - 1
             words, totals = self._path(row, last, 0, arrays)
             hypotheses.append(
                 Hypothesis(

@@ -30,7 +30,7 @@ def search_keeping_finished(
     words = torch.full((sentences, 1), BOS, device=device)
     live = torch.zeros(sentences, 1, device=device, dtype=torch.float64)
     finished = torch.zeros(sentences, 1, device=device, dtype=torch.bool)
-    history: list[tuple[list, list, list]] = []
+    steps: list[tuple[Tensor, Tensor, Tensor]] = []
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
         values = scores.log_probs()
@@ -45,10 +45,11 @@ def search_keeping_finished(
         parents = torch.cat([parents, beams], dim=1).gather(1, index)
         words = torch.cat([options, torch.full_like(beams, PAD)], dim=1).gather(1, index)
         finished = finished.gather(1, parents) | (words == EOS)
-        history.append((words.tolist(), parents.tolist(), live.tolist()))
+        steps.append((words, parents, live))
         if bool((finished | (position + 1 >= limits)[:, None] | (live == IMPOSSIBLE)).all()):
             break
         state = state.select(None, parents)
+    history = [(words.tolist(), parents.tolist(), live.tolist()) for words, parents, live in steps]
     return [_search_result(row, history, config) for row in range(sentences)]
 
 

@@ -17,7 +17,7 @@ def sampling_logits(values: Tensor, temperature: float = 1.0, top: int | None = 
     Divided by the temperature, without PAD and BOS; `top` keeps only that many words.
     """
     logits = values / temperature
-    logits[..., [PAD, BOS]] = IMPOSSIBLE
+    logits[..., PAD] = logits[..., BOS] = IMPOSSIBLE
     if top is None:
         return logits
     return logits.masked_fill(logits < logits.topk(min(top, logits.shape[-1]), dim=-1).values[..., -1:], IMPOSSIBLE)
@@ -41,28 +41,31 @@ def sample(
     state = state.select(None, torch.zeros(sentences, samples, dtype=torch.long, device=device))
     words = torch.full((sentences, samples), BOS, device=device)
     same = torch.arange(samples, device=device).expand(sentences, samples)
-    drawn: list[list[list[int]]] = []
-    log_probs: list[list[list[float]]] = []
+    drawn: list[Tensor] = []
+    log_probs: list[Tensor] = []
     finished = torch.zeros(sentences, samples, dtype=torch.bool, device=device)
     for position in range(int(limits.max())):
         scores, state = model.step(words, state)
         values = scores.log_probs()
         shares = torch.softmax(sampling_logits(values, temperature, top), dim=-1)
         words = torch.multinomial(shares.flatten(0, 1), 1, generator=generator).view(sentences, samples)
-        drawn.append(words.tolist())
-        log_probs.append(values.gather(-1, words[..., None])[..., 0].tolist())
+        drawn.append(words)
+        log_probs.append(values.gather(-1, words[..., None])[..., 0])
         finished = finished | (words == EOS) | (position + 1 >= limits)[:, None]
         if bool(finished.all()):
             break
         state = state.select(None, same)
+    rows = zip(torch.stack(drawn, -1).tolist(), torch.stack(log_probs, -1).tolist(), limits.tolist(), strict=True)
     return [
-        [_drawn(row, draw, drawn, log_probs, int(limits[row])) for draw in range(samples)] for row in range(sentences)
+        [_drawn(*each, limit) for each in zip(words_of_row, values_of_row, strict=True)]
+        for words_of_row, values_of_row, limit in rows
     ]
 
 
-def _drawn(row: int, draw: int, words: list, log_probs: list, limit: int) -> Hypothesis:
-    sequence = [step[row][draw] for step in words][:limit]
+def _drawn(words: list[int], log_probs: list[float], limit: int) -> Hypothesis:
+    """One sample as a hypothesis; what was drawn after its end or its limit is left out."""
+    sequence = words[:limit]
     finished = EOS in sequence
     length = sequence.index(EOS) + 1 if finished else len(sequence)
-    values = [step[row][draw] for step in log_probs][:length]
+    values = log_probs[:length]
     return Hypothesis(sequence[: length - finished], sum(values), sum(values), finished, values)

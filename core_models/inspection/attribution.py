@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -143,10 +143,7 @@ def _same_storage(first: Tensor, second: Tensor) -> bool:
 
 def _repeat_context(context: Context | None, rows: int) -> Context | None:
     """Repeat the context of one sentence for `rows` copies of it."""
-    if context is None:
-        return None
-    values = (getattr(context, field.name) for field in fields(context))
-    return Context(*(None if value is None else value.expand(rows, *value.shape[1:]) for value in values))
+    return None if context is None else context.changed(lambda value: value.expand(rows, *value.shape[1:]))
 
 
 @dataclass(frozen=True)

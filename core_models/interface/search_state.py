@@ -86,7 +86,7 @@ def candidates(scores: Scores, so_far: Tensor, forced: Tensor | None, width: int
     """
     values = scores.log_probs()
     vocabulary = values.shape[-1]
-    values[..., [PAD, BOS]] = IMPOSSIBLE
+    values[..., PAD] = values[..., BOS] = IMPOSSIBLE  # a list of both would be uploaded at every step
     if forced is not None:
         other = (forced[:, None] >= 0) & (torch.arange(vocabulary, device=values.device) != forced[:, None])
         values.masked_fill_(other[:, None], IMPOSSIBLE)

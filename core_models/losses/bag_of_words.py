@@ -14,6 +14,7 @@ from torch import Tensor
 from core_models.interface.mechanism import Prediction
 from core_models.layers.precision import widened
 from core_models.layers.vocabulary_head import one_logit
+from core_models.losses.positions import Positions
 from core_models.text.vocabulary import BOS, PAD
 
 Side = Literal["past", "future"]
@@ -66,9 +67,9 @@ class BagOfWords:
         return running_sums(values, self.side, self.inclusive)
 
     def negative_log_probs(
-        self, vectors: Tensor, log_z: Tensor, matrix: Tensor, bias: Tensor | None, real: Tensor
+        self, vectors: Tensor, log_z: Tensor, matrix: Tensor, bias: Tensor | None, real: Positions
     ) -> Tensor:
-        """Losses in nats of the positions in `real` [S, T], in row order: vectors [P, d], log_z [P] -> [P]."""
+        """Losses in nats of the P positions in `real`: vectors [P, d], log_z [P] -> [P]."""
         wide = vectors.to(log_z.dtype)
         offsets = matrix.new_zeros(len(matrix)) if bias is None else bias
         pad = one_logit(vectors, matrix[PAD]) + offsets[PAD]
@@ -79,15 +80,17 @@ class BagOfWords:
             """The sum of logits of the words of each bag in `included` [S, T]: -> [P]."""
             weights = included.to(wide.dtype)
             embedded = torch.nn.functional.embedding(self.words, matrix).to(wide.dtype) * weights[..., None]
-            return (wide * self._sums(embedded)[real]).sum(-1) + self._sums(offsets[self.words] * weights)[real]
+            return (wide * real.select(self._sums(embedded))).sum(-1) + real.select(
+                self._sums(offsets[self.words] * weights)
+            )
 
-        counts = self.counts[real].to(wide.dtype)
+        counts = real.select(self.counts).to(wide.dtype)
         negative = counts * log_z - logits(self.mask)
         eps = self.bag.label_smoothing
         if eps:
             types = self.mask & self._new_types()
             others = one_logit(vectors, matrix.sum(0)) + offsets.sum() - pad - logits(types)
-            smooth = (len(matrix) - 1 - self._sums(types.long())[real]) * log_z - others
+            smooth = (len(matrix) - 1 - real.select(self._sums(types.long()))) * log_z - others
             negative = (1 - eps) * negative + eps / (len(matrix) - 2) * counts * smooth
         return negative / counts if self.bag.mean else negative
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from core_models.interface.mechanism import Prediction
 from core_models.layers.vocabulary_head import log_partition, one_logit, word_logits
 from core_models.losses.bag_of_words import BagOfWords
+from core_models.losses.positions import Positions
 
 
 def prediction_losses(
@@ -24,10 +25,12 @@ def prediction_losses(
     words: Tensor,
     mask: Tensor,
     label_smoothing: float = 0.0,
+    tokens: int | None = None,
 ) -> dict[str, Tensor]:
     """Sums per sentence of the label-smoothed negative log-likelihood of every prediction, in nats; of bags, means.
 
-    words, mask [S, T]; `tied` [V, d] is the output embedding. Predictions that share a matrix are scored in one fused
+    words, mask [S, T]; `tied` [V, d] is the output embedding; tokens: the number of real positions, if it is known on
+    the host, which else waits for a GPU to count them. Predictions that share a matrix are scored in one fused
     pass over the vocabulary, real positions only. Smoothing gives each word eps / V of the mass, without a dense
     target: -(1 - eps) log P(y) - eps / V sum_v log P(v). A bag of words has its own smoothing and is averaged over
     positions.
@@ -35,32 +38,34 @@ def prediction_losses(
     groups: dict[int, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
         groups[id(prediction.head(tied, tied_bias)[0])].append(prediction)
+    every = Positions.of(mask, tokens)
     losses: dict[str, Tensor] = {}
     for group in groups.values():
         matrix, bias = group[0].head(tied, tied_bias)
         bags = [None if p.target == "word" else BagOfWords(p, words, mask) for p in group]
-        masks = [mask if p.mask is None else mask & p.mask for p in group]
-        masks = [real if bag is None else real & bag.filled for real, bag in zip(masks, bags, strict=True)]
-        vectors = torch.cat([p.vectors[m] for p, m in zip(group, masks, strict=True)])  # [P, d]
+        places = [_places(p, bag, mask, every) for p, bag in zip(group, bags, strict=True)]
+        vectors = torch.cat([real.select(p.vectors) for p, real in zip(group, places, strict=True)])  # [P, d]
         partition = log_partition(vectors, matrix, bias)
-        counts = [int(m.sum()) for m in masks]
-        pieces = zip(group, bags, masks, vectors.split(counts), partition.split(counts), strict=True)
+        counts = [len(real) for real in places]
+        pieces = zip(group, bags, places, vectors.split(counts), partition.split(counts), strict=True)
         for prediction, bag, real, selected, log_z in pieces:
             if bag is not None:
                 negative = bag.negative_log_probs(selected, log_z, matrix, bias, real)
-                losses[prediction.name] = _per_sentence(negative, real) / real.sum(1).clamp(min=1)
+                losses[prediction.name] = real.sums(negative) / real.counts.clamp(min=1)
                 continue
-            negative = log_z - word_logits(selected, matrix, words[real], bias)
+            negative = log_z - word_logits(selected, matrix, real.select(words), bias)
             if label_smoothing:
                 mean_logit = one_logit(selected, matrix.mean(0))
                 if bias is not None:
                     mean_logit = mean_logit + bias.mean()
                 negative = (1 - label_smoothing) * negative + label_smoothing * (log_z - mean_logit)
-            losses[prediction.name] = _per_sentence(negative, real)
+            losses[prediction.name] = real.sums(negative)
     return losses
 
 
-def _per_sentence(values: Tensor, mask: Tensor) -> Tensor:
-    """Sum values of the masked positions, in row order, into their sentences: [P] -> [S]."""
-    rows = torch.nonzero(mask)[:, 0]
-    return values.new_zeros(mask.shape[0]).index_add(0, rows, values)
+def _places(prediction: Prediction, bag: BagOfWords | None, mask: Tensor, every: Positions) -> Positions:
+    """The positions at which a prediction has a loss: real, not left out, and with words in the bag if it is one."""
+    if prediction.mask is None and (bag is None or bag.inclusive):
+        return every
+    real = mask if prediction.mask is None else mask & prediction.mask
+    return Positions.of(real if bag is None else real & bag.filled)

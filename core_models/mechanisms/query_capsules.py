@@ -88,7 +88,7 @@ class QueryCapsules(Mechanism):
         context = batch.context
         if context is None:
             raise ValueError("a batch for query-guided capsules has a context, of absent sentences if need be")
-        order = WordOrder.of(context.mask)
+        order = context.order()
         words = squash(self._inputs(context)) if self.options.squash_inputs else self._inputs(context)  # [S, K, C, d]
         query, reach = self._query(batch), context.words.shape[1]
         joint = self.options.grouping == "joint"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,16 +27,17 @@ class WordOrder(NamedTuple):
     places: torch.Tensor  # [S, n] int64: position in the flattened grid
 
     @classmethod
-    def of(cls, mask: torch.Tensor, after: int = 0) -> WordOrder:
+    def of(cls, mask: torch.Tensor, after: int = 0, longest: int | None = None) -> WordOrder:
         """The order of the words in mask [S, K, C], whose last `after` entries are following sentences.
 
-        n: the length of the longest sequence, at least one.
+        n: the length of the longest sequence, at least one; `longest`, if the host knows it and need not read the mask.
         """
         entries, width = mask.shape[1:]
         grid = torch.arange(entries * width, device=mask.device).view(entries, width)
         reading = torch.cat([grid[: entries - after].flip(0), grid[entries - after :]]).flatten()
         real = mask.flatten(1)[:, reading]
-        order = torch.argsort((~real).byte(), dim=1, stable=True)[:, : max(1, int(real.sum(1).max()))]
+        longest = int(real.sum(1).max()) if longest is None else longest
+        order = torch.argsort((~real).byte(), dim=1, stable=True)[:, : max(1, longest)]
         grid_positions, is_word = reading[order], real.gather(1, order)
         entry = grid_positions // width
         distance = torch.where(entry < entries - after, entry + 1, entries - after - 1 - entry)
@@ -64,33 +65,43 @@ class Context:
     outputs: torch.Tensor | None = None  # [S, K, O] int64: pieces, EOS, then PAD
     outputs_mask: torch.Tensor | None = None  # [S, K, O] bool
 
+    longest: int | None = None  # real words of the sentence with the most of them, if the host knows
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Context:
+        """The same with every tensor changed by a function that leaves the words of a sentence as they are."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: change(v) for name, v in values.items() if isinstance(v, torch.Tensor)})
+
     def to(self, device: torch.device | str) -> Context:
-        values = (getattr(self, field.name) for field in fields(self))
-        return Context(*(None if value is None else value.to(device, non_blocking=True) for value in values))
+        return self.changed(lambda value: value.to(device, non_blocking=True))
+
+    def order(self) -> WordOrder:
+        """The order of all words, sentences after this one among those before."""
+        return WordOrder.of(self.mask, longest=self.longest)
 
     def in_order(self) -> tuple[torch.Tensor, WordOrder]:
         """All words as one sequence [S, n], and their order."""
-        order = WordOrder.of(self.mask)
+        order = self.order()
         return order.gather(self.words), order
 
     def reaching(self, sentences: int) -> Context:
         """The same with `sentences` entries: farther ones are dropped, missing ones are absent."""
         missing = sentences - self.words.shape[1]
 
-        def pad(value: torch.Tensor | None) -> torch.Tensor | None:
-            if value is None or not missing:
-                return value
+        def pad(value: torch.Tensor) -> torch.Tensor:
             more = value.new_zeros(value.shape[0], max(missing, 0), *value.shape[2:])  # PAD is 0, False too
             return torch.cat([value[:, :sentences], more], dim=1)
 
-        return self if not missing else Context(*(pad(getattr(self, field.name)) for field in fields(self)))  # type: ignore[arg-type]
+        if not missing:
+            return self
+        return replace(self.changed(pad), longest=self.longest if missing > 0 else None)
 
     @classmethod
     def none(cls, batch: Batch, sentences: int) -> Context:
         """An empty context for the sentences of a batch."""
         words = batch.source.new_full((len(batch), sentences, 1), PAD)
         mask = torch.zeros_like(words, dtype=torch.bool)
-        return cls(words, mask, mask[..., 0], words, mask)
+        return cls(words, mask, mask[..., 0], words, mask, longest=0)
 
 
 @dataclass(frozen=True)
@@ -185,12 +196,13 @@ def _collate_context(
     contexts: Sequence[Sequence[Ids | None]], outputs: Sequence[Sequence[Ids | None]] | None
 ) -> Context:
     words, mask, present = _grid(contexts)
+    longest = int(mask.sum((1, 2)).max()) if len(mask) else 0
     if outputs is None:
-        return Context(words, mask, present)
+        return Context(words, mask, present, longest=longest)
     output_words, output_mask, _ = _grid(outputs)
     if output_words.shape[:2] != words.shape[:2]:
         raise TextError("collate: there are not as many translations of context sentences as context sentences.")
-    return Context(words, mask, present, output_words, output_mask)
+    return Context(words, mask, present, output_words, output_mask, longest)
 
 
 def _grid(contexts: Sequence[Sequence[Ids | None]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -81,8 +81,7 @@ class Loop:
     def step(self, group: list[Batch]) -> Update:
         """One update, skipped if a loss or the gradient is not finite; the same on every process."""
         training = self.config.training
-        counts = torch.tensor([sum(b.target_tokens for b in group), sum(len(b) for b in group)], dtype=torch.float64)
-        tokens, sentences = self.accelerator.reduce(counts.to(self.accelerator.device)).tolist()
+        tokens, sentences = self._of_all_processes(sum(b.target_tokens for b in group), sum(map(len, group)))
         normalizer = tokens if training.loss_normalization == "tokens" else sentences
         sums: dict[str, Tensor] = {}
         samples: list[SampledTranslations] = []
@@ -101,12 +100,15 @@ class Loop:
         for parameters_group in self.optimizer.param_groups:
             parameters_group["lr"] = rate
         losses = self.accelerator.gather(torch.stack([*sums.values()])[None])  # [processes, terms]
+        finite = torch.isfinite(losses).all(1)
+        # All that the host reads of a step, at once: a GPU has nothing to do until the host has answered.
+        *numbers, norm = torch.cat([finite.double(), losses.sum(0).double(), norm.double()[None]]).tolist()
         update = Update(
-            dict(zip(sums, losses.sum(0).tolist(), strict=True)),
+            dict(zip(sums, numbers[len(finite) :], strict=True)),
             tokens,
-            float(norm),
+            norm,
             rate,
-            broken=tuple(torch.nonzero(~torch.isfinite(losses).all(1)).flatten().tolist()),
+            broken=tuple(process for process in range(len(finite)) if not numbers[process]),
             rewards={} if self.sampler is None else self.sampler.mean_rewards(samples, sentences),
         )
         if not update.problem:
@@ -117,7 +119,7 @@ class Loop:
     def validate(self) -> dict[str, float]:
         """Loss per target token (nats, no smoothing) on dev, and the metric of early stopping."""
         self.system.eval()
-        sums: dict[str, float] = {}
+        sums: dict[str, Tensor] = {}  # in float64
         tokens = 0
         dev = BatchLoader(
             self.prepared.split("dev"),
@@ -130,9 +132,11 @@ class Loop:
                 batch = batch.to(self.accelerator.device)
                 forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
                 for name, term in self.system.losses(forced, batch).items():
-                    sums[name] = sums.get(name, 0.0) + float(term.sum())
+                    total = term.sum().double()
+                    sums[name] = sums[name] + total if name in sums else total
                 tokens += batch.target_tokens
-        values = {f"{name}_loss": total / tokens for name, total in sums.items()}
+        totals = torch.stack([*sums.values()]).tolist()
+        values = {f"{name}_loss": total / tokens for name, total in zip(sums, totals, strict=True)}
         metric = self.config.training.early_stopping.metric
         if metric != "loss":
             values[metric] = self._decode_and_score()
@@ -214,7 +218,9 @@ class Loop:
 
     def _check_weights(self) -> None:
         """Raise TrainingError, on every process, if weights are no longer finite."""
-        broken = [name for name, weights in self.system.named_parameters() if not bool(weights.isfinite().all())]
+        names, weights = zip(*self.system.named_parameters(), strict=True)
+        finite = torch.stack([weight.isfinite().all() for weight in weights]).tolist()
+        broken = [name for name, is_finite in zip(names, finite, strict=True) if not is_finite]
         if self._any(bool(broken)):
             raise self._diverged(f"{broken[0] if broken else 'a weight of another process'} is not finite")
 
@@ -308,7 +314,14 @@ class Loop:
 
     def _any(self, flag: bool) -> bool:
         """True if the flag is set on any process; a process must never stop alone, as others would wait for it."""
-        return bool(self.accelerator.reduce(torch.tensor(float(flag), device=self.accelerator.device)) > 0)
+        return self._of_all_processes(flag)[0] > 0
+
+    def _of_all_processes(self, *counts: float) -> list[float]:
+        """The sums of these numbers over all processes; of one alone they are not brought to a device and back."""
+        if self.accelerator.num_processes == 1:
+            return [*map(float, counts)]
+        summed = torch.tensor(counts, dtype=torch.float64, device=self.accelerator.device)
+        return self.accelerator.reduce(summed).tolist()
 
     def _of_main_process(self, values: dict[str, float]) -> dict[str, float]:
         """The main process's numbers, shared because other processors may round a loss differently."""

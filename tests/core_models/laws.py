@@ -174,7 +174,8 @@ def awkward_batch(system: System | None = None) -> Batch:
     batch = make(random_sentences([1, 0, 4, 2], 7), random_sentences([1, 0, 3, 5], 8))
     source_mask, target_mask = batch.source_mask.clone(), batch.target_mask.clone()
     source_mask[3], target_mask[3] = False, False
-    return replace(batch, source_mask=source_mask, target_mask=target_mask).to(DEVICE)
+    real = {"source_mask": source_mask, "target_mask": target_mask, "target_tokens": int(target_mask.sum())}
+    return replace(batch, **real).to(DEVICE)
 
 
 def backward(system: System, batch: Batch) -> None:

@@ -1,4 +1,7 @@
-"""Every system on a pretended GPU (`tests/fake_cuda.py`): no operation mixes devices, and results are the CPU's."""
+"""Every system on a pretended GPU (`tests/fake_cuda.py`): no operation mixes devices, and results are the CPU's.
+
+The host waits for nothing in training, and once a step in a beam search.
+"""
 
 import pytest
 import torch
@@ -15,6 +18,10 @@ pytestmark = pytest.mark.long
 KEEPING = SearchConfig(beam=3, finished_hypotheses="keep", max_length=6)
 
 
+SEARCHING = "core_models.decoding.beam_search"
+STEPS = 5  # of the beam search below: no sentence may be longer
+
+
 def trained_and_searched(name: str, device: str, monkeypatch) -> tuple[torch.Tensor, list]:
     """The gradient of a system's losses, and what its searches, samples and forced passes found."""
     monkeypatch.setattr(laws, "DEVICE", device)
@@ -24,7 +31,7 @@ def trained_and_searched(name: str, device: str, monkeypatch) -> tuple[torch.Ten
     backward(system, batch)
     gradients = [parameter.grad.flatten() for parameter in system.parameters() if parameter.grad is not None]
     gradient = torch.cat(gradients).cpu()
-    limits = torch.tensor([3, 4, 5], device=device)
+    limits = torch.tensor([3, 4, STEPS], device=device)
     inference = Inference([system])
     with torch.inference_mode():
         searches = beam_search(system, system.encode(batch), limits, SearchConfig(beam=3), record=True)
@@ -45,3 +52,33 @@ def test_no_operation_mixes_devices_and_results_are_those_of_the_cpu(name, monke
     torch.testing.assert_close(other_gradient, gradient, atol=1e-9, rtol=0)
     torch.testing.assert_close(other_log_probs, log_probs, atol=1e-9, rtol=0)
     assert other_found == [found, best]
+
+
+def waits_and_uploads(gpu: FakeCuda) -> tuple[dict[str, int], dict[str, int]]:
+    """What was counted since the last call."""
+    counted = dict(gpu.waits), dict(gpu.uploads)
+    gpu.waits.clear()
+    gpu.uploads.clear()
+    return counted
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_the_host_waits_for_nothing_in_training_and_once_in_a_step_of_a_search(name, monkeypatch):
+    """But for the end of a search, where its results are read, and for sentences that are done, which are taken out."""
+    monkeypatch.setattr(laws, "DEVICE", str(CUDA))
+    with FakeCuda() as gpu:
+        system = random_system(name, torch.float32)
+        batch = batch_of(system, random_sentences([5, 2, 3], 1), random_sentences([2, 6, 0], 2))
+        limits = torch.tensor([3, 4, STEPS], device=CUDA)
+        waits_and_uploads(gpu)
+        backward(system, batch)
+        assert waits_and_uploads(gpu) == ({}, {})
+        with torch.inference_mode():
+            beam_search(system, system.encode(batch), limits, SearchConfig(beam=3))
+        waits, uploads = waits_and_uploads(gpu)
+    assert waits.pop(f"{SEARCHING}.beam_search reads a list") <= STEPS
+    assert waits == {
+        f"{SEARCHING}._Beam.__init__ reads a number": 1,
+        f"{SEARCHING}._Beam.results copies to the host": 8,
+    }
+    assert uploads.keys() <= {f"{SEARCHING}.beam_search torch.tensor"}

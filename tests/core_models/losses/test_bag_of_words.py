@@ -5,6 +5,7 @@ import torch
 
 from core_models.interface.mechanism import Bag, Prediction
 from core_models.losses.bag_of_words import BagOfWords, content_agreement, running_means
+from core_models.losses.positions import Positions
 from core_models.losses.prediction_losses import prediction_losses
 from core_models.text.vocabulary import BOS, PAD
 from tests.core_models.layers.test_vocabulary_head import Largest
@@ -52,7 +53,7 @@ def test_cumulative_sums_by_hand():
     matrix, vectors = tensor([0, 0], [1, 0], [0, 1], [1, 1]), tensor([1, 2], [0, 1], [-1, 1])[None]
     prediction = Prediction("past", vectors, target="past_bag", bag=Bag(mean=False))
     log_z = torch.logsumexp(vectors[0] @ matrix.T, -1)
-    found = BagOfWords(prediction, WORDS, REAL).negative_log_probs(vectors[0], log_z, matrix, None, REAL)
+    found = BagOfWords(prediction, WORDS, REAL).negative_log_probs(vectors[0], log_z, matrix, None, Positions.of(REAL))
     close(found, [2.440190, 3.012818, 5.879570])
     close(prediction_losses([prediction], matrix, None, WORDS, REAL)["past"], [3.777526])
 
@@ -63,7 +64,7 @@ def test_the_released_smoothing_by_hand():
     vectors = tensor([1, 2], [0, 1], [-1, 1])
     prediction = Prediction("past", vectors[None], target="past_bag", bag=Bag(label_smoothing=0.1, without_pad=True))
     log_z = torch.logsumexp(vectors @ matrix.T, -1)
-    found = BagOfWords(prediction, WORDS, REAL).negative_log_probs(vectors, log_z, matrix, None, REAL)
+    found = BagOfWords(prediction, WORDS, REAL).negative_log_probs(vectors, log_z, matrix, None, Positions.of(REAL))
     close(found, [2.257606, 1.268895, 1.637226])
 
 
@@ -142,7 +143,8 @@ def test_nothing_over_the_vocabulary_or_over_pairs_of_positions_is_made(smoothin
     with Largest() as made:
         for target in ("past_bag", "future_bag"):
             prediction = Prediction("bag", vectors, target=target, bag=Bag(label_smoothing=smoothing))
-            losses = BagOfWords(prediction, words, mask).negative_log_probs(vectors[mask], log_z, matrix, None, mask)
+            bag, real = BagOfWords(prediction, words, mask), Positions.of(mask)
+            losses = bag.negative_log_probs(vectors[mask], log_z, matrix, None, real)
             losses.sum().backward()
     assert made.numbers == sentences * positions * width < sentences * positions**2 < sentences * positions * size
 
