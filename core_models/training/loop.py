@@ -34,6 +34,7 @@ from core_models.training.progress import Progress, latest_state
 from core_models.training.reinforce import Reward, SampledTranslations, SelfCriticalSampler
 from core_models.training.schedule import learning_rate
 from core_models.training.state import keep_checkpoint, random_states, save_state
+from core_models.training.threads import ThreadsByLoad
 
 SKIPPED_IN_A_ROW = 10
 Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better
@@ -64,6 +65,7 @@ class Loop:
     sampler: SelfCriticalSampler | None = None
     _began: float = field(init=False)
     _window: Window = field(init=False)
+    _threads: ThreadsByLoad = field(init=False)
 
     @property
     def total_steps(self) -> int:
@@ -228,6 +230,7 @@ class Loop:
         """Train to the end, or for `minutes` and then save a state; returns the progress."""
         self._began = time.perf_counter() - self.progress.seconds
         self._window = Window(self.progress.window)
+        self._threads = ThreadsByLoad(self.accelerator.device, self.accelerator.num_processes)
         deadline = time.perf_counter() + 60 * minutes if minutes else math.inf
         groups, late = self.groups(), False
         self.system.train()
@@ -250,6 +253,8 @@ class Loop:
             self._window.add(update)
         if not self._every(self.config.training.log_every):
             return
+        if (threads := self._threads.adapt()) is not None:
+            self.write("threads", threads=threads)
         latest = self._window.close()
         if latest:
             latest["learning_rate"] = update.learning_rate
