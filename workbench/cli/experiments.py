@@ -44,7 +44,10 @@ def experiment_run(
         str | None, typer.Option(help="Devices with a process each, comma-separated, e.g. cuda:0,cuda:1")
     ] = None,
     launcher: Annotated[
-        str, typer.Option(help="Launcher: local (this machine), or submitit (a job for each cell, on a cluster)")
+        str,
+        typer.Option(
+            help="Launcher: local (this machine), or submitit (an array with a task for each cell, on a cluster)"
+        ),
     ] = "local",
     cluster: Annotated[
         str | None, typer.Option(help="Cluster of submitit: slurm or local; detected by default")
@@ -55,6 +58,7 @@ def experiment_run(
     ] = 720,
     gpus: Annotated[int, typer.Option(help="GPUs of a job (submitit)", min=0)] = 0,
     cpus: Annotated[int, typer.Option(help="CPUs of a job (submitit)", min=1)] = 4,
+    at_once: Annotated[int, typer.Option(help="Tasks of the array that run at once (submitit)", min=1)] = 256,
     job: Annotated[
         list[str] | None,
         typer.Option(help="Parameter of submitit as key=value, e.g. slurm_account=mine; may be repeated"),
@@ -73,6 +77,7 @@ def experiment_run(
             "timeout_min": slurm_time,
             "gpus_per_node": gpus,
             "cpus_per_task": cpus,
+            "slurm_array_parallelism": at_once,
             **pairs(job, "--job"),
         }
         job_parameters |= {"slurm_partition": partition} if partition else {}

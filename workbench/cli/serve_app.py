@@ -30,8 +30,13 @@ def demo(
     root: RunsRoot = Path("runs"),
     device: Device = "cpu",
     processes: Annotated[
-        int, typer.Option(min=1, max=1024, help="Number of processes that share the systems and a CPU's processors")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            max=1024,
+            help="Number of processes that share a CPU's processors; one for each system by default",
+        ),
+    ] = None,
 ) -> None:
     """Train, translate and trace the demo's systems on the controlled corpus; what is there already stays."""
     from workbench.experiments.demo import build, grids_of

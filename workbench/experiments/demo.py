@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from core_models.resources import data_folder
+from core_models.resources import data_folder, processors
 from workbench.store.runs import Run, RunError, open_run
 
 Say = Callable[[str], None]
@@ -132,19 +132,22 @@ def build(
     say: Say = print,
     show: Show | None = None,
     device: str = "cpu",
-    processes: int = 1,
+    processes: int | None = None,
     file: Path | None = None,
 ) -> list[Run]:
     """Build the whole demo below `root` and print the scores.
 
-    processes: number of processes that share its systems and a CPU's processors. file: another grid that is named demo.
+    processes: that share its systems and a CPU's processors, by default as many as systems; on one processor one. Two
+    steps of one thread each are faster than one step of two threads after the other. file: another grid that is named
+    demo.
     """
     from workbench.evaluation.scoring import score_table
     from workbench.experiments.launcher import run_in_processes
 
     names = systems(file)
     if not complete(root, file):
-        devices = [device] * min(processes, len(names))
+        at_once = processes or (len(names) if processors() > 1 else 1)
+        devices = [device] * min(at_once, len(names))
         run_in_processes(file or grid_file(), root, None, devices, say, show or (lambda *_: None))
     if not complete(root, file):
         raise RunError(f"another process builds the demo below {root}; start this again when it has ended")

@@ -1,4 +1,4 @@
-"""Start the processes of a grid: several on this machine, or a job for each cell on a cluster.
+"""Start the processes of a grid: several on this machine, or an array of jobs on a cluster.
 
 Workers on one machine all run the whole grid and share it by its locks, so none of them waits for another. Knows
 processes, devices and submitit; `runner` does the work, and runs resume themselves.
@@ -166,25 +166,24 @@ def _last_message(log: Path) -> str:
 
 @dataclass(frozen=True)
 class CellJob:
-    """One cell as a job of a cluster, which submitit pickles, runs, and queues again when its time is up."""
+    """A task of the grid's array, which submitit pickles, runs with a cell's name, and queues again in time."""
 
     file: Path
     root: Path
-    cell: str
     device: str
     minutes: float | None
 
-    def __call__(self) -> str:
+    def __call__(self, cell: str) -> str:
         """Run the cell as far as time allows and return its state in words."""
         experiment = read_experiment(self.file)
-        run_experiment(experiment, self.root, None, print, None, self.device, self.minutes, [self.cell])
-        return cells(experiment, self.root, [self.cell])[0].state_text()
+        run_experiment(experiment, self.root, None, print, None, self.device, self.minutes, [cell])
+        return cells(experiment, self.root, [cell])[0].state_text()
 
-    def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """Return the same job for submitit to queue again, before a timeout or preemption; it resumes the run."""
+    def checkpoint(self, cell: str) -> submitit.helpers.DelayedSubmission:
+        """Return the same task for submitit to queue again, before a timeout or preemption; it resumes the run."""
         import submitit
 
-        return submitit.helpers.DelayedSubmission(self)
+        return submitit.helpers.DelayedSubmission(self, cell)
 
 
 def submit(
@@ -198,11 +197,12 @@ def submit(
     minutes: float | None = None,
     only: Sequence[str] = (),
 ) -> list[submitit.Job[str]]:
-    """Submit a job for each cell that is not done, after preparing the text here. Logs are in ROOT/NAME/jobs.
+    """Submit one array with a task for each cell that is not done, after preparing the text here.
 
-    parameters: of `submitit.AutoExecutor.update_parameters` (timeout_min, gpus_per_node, slurm_partition, …). cluster:
-    slurm, local, or None for automatic detection. The nodes must see the folders under the same paths. A cell
-    submitted twice is trained once: the second job finds it locked or done. Raises RunError without the extra.
+    Logs are in ROOT/NAME/jobs. parameters: of `submitit.AutoExecutor.update_parameters` (timeout_min, gpus_per_node,
+    slurm_partition, slurm_array_parallelism, …). cluster: slurm, local, or None for automatic detection. The nodes must
+    see the folders under the same paths. A cell submitted twice is trained once: the second task finds it locked or
+    done. Raises RunError without the extra.
     """
     try:
         import submitit
@@ -219,9 +219,9 @@ def submit(
         executor.update_parameters(**parameters)
     except (RuntimeError, NameError, TypeError, ValueError) as error:
         raise RunError(f"submitit rejects the settings: {error}") from None
-    jobs = []
-    for cell in unfinished:
-        executor.update_parameters(name=f"{experiment.name}.{cell.name}")
-        jobs.append(executor.submit(CellJob(file.resolve(), root.resolve(), cell.name, device, minutes)))
-        say(f"{cell.folder}: job {jobs[-1].job_id}, log {jobs[-1].paths.stdout}")
+    executor.update_parameters(name=experiment.name)
+    job = CellJob(file.resolve(), root.resolve(), device, minutes)
+    jobs = executor.map_array(job, [cell.name for cell in unfinished]) if unfinished else []
+    for cell, task in zip(unfinished, jobs, strict=True):
+        say(f"{cell.folder}: job {task.job_id}, log {task.paths.stdout}")
     return jobs
