@@ -7,6 +7,7 @@ is counted. Not shown: kernels, their speed and rounding, autocast, streams and 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -130,6 +131,7 @@ class FakeCudaTensor(Tensor):
         gpu = next(tensor.gpu for tensor in tensors if isinstance(tensor, FakeCudaTensor))
         gpu.check(func, args, kwargs, tensors)
         values = func(*inner[0], **inner[1])
+        gpu.take_memory(values)
         return return_and_correct_aliasing(func, args, kwargs, _mapped(gpu.show, values))
 
 
@@ -142,6 +144,13 @@ def _mapped(change: Callable[[Tensor], Any], value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _mapped(change, each) for name, each in value.items()}
     return value
+
+
+def _pinned(tensor: Tensor) -> Tensor:
+    """A copy in page-locked memory, which needs a GPU; here it only says so."""
+    copied = tensor.clone()
+    copied.pinned = True  # type: ignore[attr-defined]
+    return copied
 
 
 def _grouped(tensors: Any, with_indices: bool = False) -> dict:
@@ -161,11 +170,13 @@ def _destination(*args: Any, copy: bool = False, **kwargs: Any) -> tuple[torch.d
 class FakeCuda(TorchFunctionMode):
     """Within this context CUDA is there. `waits` counts what the host waits for, by line of our code and reason.
 
-    A copy from ordinary memory to the GPU is counted in `uploads`.
+    A copy from ordinary memory to the GPU is counted in `uploads`. room: the most numbers of a tensor that is computed;
+    `largest`: the most there were.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: float = math.inf) -> None:
         super().__init__()
+        self.room, self.largest = room, 0
         self.waits: Counter[str] = Counter()
         self.uploads: Counter[str] = Counter()
 
@@ -174,6 +185,7 @@ class FakeCuda(TorchFunctionMode):
         for name, replaced in {
             "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype": _grouped,
             "torch.cuda.get_rng_state": torch.get_rng_state,
+            "torch.Tensor.pin_memory": _pinned,
         }.items():
             self._patches.enter_context(patch(name, replaced))
         return super().__enter__()
@@ -198,10 +210,11 @@ class FakeCuda(TorchFunctionMode):
 
     def _moved(self, tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """A tensor of the CPU where `to` asks it to be."""
-        device, dtype, _ = _destination(*args, **kwargs)
+        device, dtype, non_blocking = _destination(*args, **kwargs)
         if device is None or device.type != "cuda":
             return tensor.to(*args, **kwargs)
-        self.upload("to")
+        if not (non_blocking and hasattr(tensor, "pinned")):
+            self.upload("to")
         assert not (torch.is_grad_enabled() and tensor.requires_grad), "no gradient goes through this copy"
         return self.show(tensor.detach().to(dtype=dtype, copy=True))
 
@@ -248,6 +261,13 @@ class FakeCuda(TorchFunctionMode):
             self.wait("copies to the host")
         elif not isinstance(source, FakeCudaTensor) and source.dim():
             self.upload("copy_")
+
+    def take_memory(self, values: Any) -> None:
+        """Raise an error, as an allocator does, for a tensor with more numbers than `room`."""
+        size = values.numel() if isinstance(values, Tensor) else 0
+        self.largest = max(self.largest, size)
+        if size > self.room:
+            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} numbers")
 
     def wait(self, reason: str) -> None:
         self.waits[f"{_line()} {reason}"] += 1

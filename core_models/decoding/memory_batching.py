@@ -66,13 +66,13 @@ class Capacity:
             try:
                 result = function(batch)
             except RuntimeError as error:
-                cause = _out_of_memory(error)
+                cause = out_of_memory(error)
             else:
                 yield batch, result
                 rows = rows[len(batch) :]
                 continue
             # The tensors of the failed pass are only released outside `except`.
-            _release()
+            release_memory()
             if len(batch) == 1:
                 raise TooLarge(batch[0], cause)
             half = len(batch) // 2
@@ -93,14 +93,15 @@ class Capacity:
         )
 
 
-def _out_of_memory(error: RuntimeError) -> str:
+def out_of_memory(error: RuntimeError) -> str:
     """The first line of the allocator's message; re-raises every other error."""
     if not isinstance(error, torch.OutOfMemoryError) and CPU_ALLOCATOR not in str(error):
         raise error
     return str(error).split("\n")[0]
 
 
-def _release() -> None:
+def release_memory() -> None:
+    """Release the tensors of a failed pass."""
     gc.collect()  # passes hold their tensors in cycles of closures
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

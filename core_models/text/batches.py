@@ -72,9 +72,6 @@ class Context:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: change(v) for name, v in values.items() if isinstance(v, torch.Tensor)})
 
-    def to(self, device: torch.device | str) -> Context:
-        return self.changed(lambda value: value.to(device, non_blocking=True))
-
     def order(self) -> WordOrder:
         """The order of all words, sentences after this one among those before."""
         return WordOrder.of(self.mask, longest=self.longest)
@@ -123,12 +120,21 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
-        moved = {
-            field.name: value.to(device, non_blocking=True)
-            for field in fields(self)
-            if isinstance(value := getattr(self, field.name), torch.Tensor)
-        }
-        return replace(self, **moved, context=None if self.context is None else self.context.to(device))
+        return self._changed(lambda value: value.to(device, non_blocking=True))
+
+    def part(self, rows: slice) -> Batch:
+        """Some of its sentences, padded as they were; the batch lies on the host."""
+        cut = self._changed(lambda value: value[rows])
+        return replace(cut, source_tokens=int(cut.source_mask.sum()), target_tokens=int(cut.target_mask.sum()))
+
+    def pinned(self) -> Batch:
+        """The same batch in page-locked memory, from which it is copied to a GPU while the host goes on."""
+        return self._changed(lambda value: value.pin_memory())
+
+    def _changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = {name: change(value) for name, value in values.items() if isinstance(value, torch.Tensor)}
+        return replace(self, **changed, context=None if self.context is None else self.context.changed(change))
 
 
 def collate(

@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -27,9 +29,11 @@ from core_models.config import WEIGHTS, RunConfig
 from core_models.system import System
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.prepared import Prepared
+from core_models.training.fitting_batches import FittingBatches
 from core_models.training.gradient_check import Update
 from core_models.training.log import TrainingLog, Window
 from core_models.training.precision import planned_steps
+from core_models.training.prefetch import prefetched
 from core_models.training.progress import Progress, latest_state
 from core_models.training.reinforce import Reward, SampledTranslations, SelfCriticalSampler
 from core_models.training.schedule import learning_rate
@@ -66,6 +70,10 @@ class Loop:
     _began: float = field(init=False)
     _window: Window = field(init=False)
     _threads: ThreadsByLoad = field(init=False)
+    _fitting: FittingBatches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._fitting = FittingBatches(self._say_cut)
 
     @property
     def total_steps(self) -> int:
@@ -75,7 +83,7 @@ class Loop:
         """Yield the batches of each step from the current position, epoch by epoch; the caller advances it."""
         training, progress = self.config.training, self.progress
         while training.max_epochs is None or progress.epoch < training.max_epochs:
-            batches = self.loader.epoch(progress.epoch, start=progress.batch)
+            batches = prefetched(self.loader.epoch(progress.epoch, start=progress.batch), self.accelerator.device)
             while group := list(itertools.islice(batches, training.accumulate)):
                 yield group
             progress.epoch, progress.batch = progress.epoch + 1, 0
@@ -85,18 +93,8 @@ class Loop:
         training = self.config.training
         tokens, sentences = self._of_all_processes(sum(b.target_tokens for b in group), sum(map(len, group)))
         normalizer = tokens if training.loss_normalization == "tokens" else sentences
-        sums: dict[str, Tensor] = {}
-        samples: list[SampledTranslations] = []
-        for number, batch in enumerate(group):
-            last, batch = number == len(group) - 1, batch.to(self.accelerator.device)
-            if self.sampler is not None:
-                samples.append(self.sampler.draw(batch))
-            with nullcontext() if last else self.accelerator.no_sync(self.objective):
-                terms = self.objective(batch, *samples[-1:])
-                loss = torch.stack([term.sum() for term in terms.values()]).sum() / normalizer
-                self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
-            for name, term in terms.items():
-                sums[name] = sums.get(name, term.new_zeros(())) + term.detach().sum()
+        forget = partial(self.optimizer.zero_grad, set_to_none=True)
+        sums, samples = self._fitting.run(group, partial(self._gradients, normalizer=normalizer), forget)
         norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), training.max_grad_norm or math.inf)
         rate = learning_rate(self.progress.step + 1, training, self.total_steps, self.progress.reductions)
         for parameters_group in self.optimizer.param_groups:
@@ -118,10 +116,39 @@ class Loop:
         self.optimizer.zero_grad(set_to_none=True)
         return update
 
+    def _gradients(self, group: list[Batch], normalizer: float) -> tuple[dict[str, Tensor], list[SampledTranslations]]:
+        """Add the gradients of the batches' losses divided by `normalizer`; returns the sum of each loss term."""
+        sums: dict[str, Tensor] = {}
+        samples: list[SampledTranslations] = []
+        for number, batch in enumerate(group):
+            last, batch = number == len(group) - 1, batch.to(self.accelerator.device)
+            if self.sampler is not None:
+                samples.append(self.sampler.draw(batch))
+            with nullcontext() if last else self.accelerator.no_sync(self.objective):
+                terms = self.objective(batch, *samples[-1:])
+                loss = torch.stack([term.sum() for term in terms.values()]).sum() / normalizer
+                self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
+            for name, term in terms.items():
+                sums[name] = sums.get(name, term.new_zeros(())) + term.detach().sum()
+        return sums, samples
+
+    def _say_cut(self, words: int, cause: str) -> None:
+        """Log that batches are cut; several processes cannot, since each waits for the gradients of the others."""
+        if self.accelerator.num_processes > 1:
+            raise TrainingError(
+                f"{self.folder}: out of memory ({cause}); {self._last_state()}. Halve batch_tokens and double "
+                f"accumulate in config.yaml, then go on: workbench resume {self.folder}"
+            )
+        logging.getLogger(__name__).warning(
+            "%s: out of memory at step %d (%s); batches are cut to %d padded words; gradients are those of whole ones",
+            *(self.folder, self.progress.step + 1, cause, words),
+        )
+        self.write("out_of_memory", words=words, why=cause)
+
     def validate(self) -> dict[str, float]:
         """Loss per target token (nats, no smoothing) on dev, and the metric of early stopping."""
         self.system.eval()
-        sums: dict[str, Tensor] = {}  # in float64
+        sums: dict[str, Any] = {}
         tokens = 0
         dev = BatchLoader(
             self.prepared.split("dev"),
@@ -131,11 +158,8 @@ class Loop:
         )
         with torch.no_grad(), self.accelerator.autocast():
             for batch in dev.epoch(0):
-                batch = batch.to(self.accelerator.device)
-                forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
-                for name, term in self.system.losses(forced, batch).items():
-                    total = term.sum().double()
-                    sums[name] = sums[name] + total if name in sums else total
+                for name, total in self._fitting.run([batch], self._losses, lambda: None).items():
+                    sums[name] = sums.get(name, 0.0) + total
                 tokens += batch.target_tokens
         totals = torch.stack([*sums.values()]).tolist()
         values = {f"{name}_loss": total / tokens for name, total in zip(sums, totals, strict=True)}
@@ -144,6 +168,16 @@ class Loop:
             values[metric] = self._decode_and_score()
         self.system.train()
         return values
+
+    def _losses(self, batches: list[Batch]) -> dict[str, Tensor]:
+        """The sum of each loss term over the batches, in float64."""
+        sums: dict[str, Any] = {}
+        for batch in batches:
+            batch = batch.to(self.accelerator.device)
+            forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
+            for name, term in self.system.losses(forced, batch).items():
+                sums[name] = sums.get(name, 0.0) + term.sum().double()
+        return sums
 
     def _decode_and_score(self) -> float:
         from core_models.translator import Translator

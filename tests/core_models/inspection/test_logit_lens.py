@@ -124,7 +124,7 @@ class Spy:
         self.words: list[int] = []  # of the slots, in the order in which they were filled
         attend, step = attention.attend, System.step
 
-        def watched_attend(query, key, value, mask=None, causal=False, dropout=0.0, weights=False):
+        def watched_attend(query, key, value, mask=None, causal=False, dropout=0.0, weights=False, may_be_empty=False):
             mixed, share = attend(query, key, value, mask, causal, dropout, True)
             if self.steps:
                 self.steps[-1][1].append(share[0])

@@ -164,7 +164,18 @@ def test_a_plan_without_context_is_as_it_was():
 
 
 def test_moving_takes_all_along():
-    context = collate([[4]], contexts=[[[5]]], outputs=[[[6]]]).context
-    moved = context.to("meta")
+    moved = collate([[4]], contexts=[[[5]]], outputs=[[[6]]]).to("meta").context
     assert {moved.words.device.type, moved.present.device.type, moved.outputs.device.type} == {"meta"}
     assert collate([[4]], contexts=[[[5]]]).to(torch.device("meta")).context.outputs is None
+
+
+def test_parts_of_a_batch_are_its_sentences():
+    whole = collate([[4], [5, 6], [7]], [[8, 9], [], [10]], [[[5]], [None], [[6, 7]]])
+    first, rest = whole.part(slice(1)), whole.part(slice(1, 3))
+    assert (len(first), len(rest)) == (1, 2)
+    assert (first.source_tokens + rest.source_tokens, first.target_tokens, rest.target_tokens) == (7, 3, 3)
+    for name in ("source", "source_mask", "target_in", "target", "target_mask", "indices"):
+        assert torch.equal(torch.cat([getattr(first, name), getattr(rest, name)]), getattr(whole, name))
+    for name in ("words", "mask", "present"):
+        parts = [getattr(part.context, name) for part in (first, rest)]
+        assert torch.equal(torch.cat(parts), getattr(whole.context, name))

@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from core_models.checkpoint import read_tensors
+from core_models.text.batches import BatchLoader, collate
+from core_models.training.events import read_events
 from core_models.training.fit import fit
+from core_models.training.prefetch import prefetched
 from tests.fake_cuda import CUDA, FakeCuda
 
 STEP = "core_models.training.loop.Loop.step reads a list"
-BATCH = {"core_models.text.batches.Batch.to to": 6}  # its tensors, from memory that is not pinned
-CONTEXT = {"core_models.text.batches.Context.to to": 3}
 EXACT = "dropout=0,attention_dropout=0"
 
 
@@ -22,11 +23,8 @@ def trained_on_gpu(run) -> tuple[Counter[str], Counter[str]]:
     return gpu.waits, gpu.uploads
 
 
-@pytest.mark.parametrize(
-    ("system", "uploads"),
-    [("transformer", BATCH), ("gdr-bow-bca", BATCH), ("pfrnn-loss", BATCH), ("qcn-reg", BATCH | CONTEXT)],
-)
-def test_a_step_waits_once_and_trains_as_on_the_cpu(new_run, monkeypatch, system, uploads):
+@pytest.mark.parametrize("system", ["transformer", "gdr-bow-bca", "pfrnn-loss", "qcn-reg"])
+def test_a_step_waits_once_uploads_ahead_and_trains_as_on_the_cpu(new_run, monkeypatch, system):
     """Trainings of one step and of three differ by two steps: start, validation and saving are the same."""
     settings = {"validate_every": 100, "log_every": 1}
     fit(host := new_run("host", f"{system}:{EXACT}", max_steps=3, **settings), device="cpu")
@@ -34,7 +32,67 @@ def test_a_step_waits_once_and_trains_as_on_the_cpu(new_run, monkeypatch, system
     runs = [new_run(f"gpu-{steps}", f"{system}:{EXACT}", max_steps=steps, **settings) for steps in (1, 3)]
     (waits, moved), (more_waits, more_moved) = map(trained_on_gpu, runs)
     assert more_waits - waits == {STEP: 2}
-    assert more_moved - moved == {name: 2 * count for name, count in uploads.items()}
+    assert more_moved - moved == {}, "batches are pinned, and their copies asked for ahead"
     weights, others = (read_tensors(run / "weights.safetensors") for run in (host, runs[1]))
     for name, values in weights.items():
         torch.testing.assert_close(others[name], values, atol=1e-6, rtol=0)
+
+
+def test_batches_made_ahead_are_the_same_in_the_same_order(prepared):
+    def batches():
+        return BatchLoader(prepared.split("train"), 200).epoch(0)
+
+    with FakeCuda():
+        ahead = list(prefetched(batches(), CUDA))
+    assert [batch.indices.tolist() for batch in ahead] == [batch.indices.tolist() for batch in batches()]
+    assert all(hasattr(batch.source, "pinned") for batch in ahead)
+    assert not any(hasattr(batch.source, "pinned") for batch in prefetched(batches(), torch.device("cpu")))
+
+
+def test_what_fails_while_a_batch_is_made_ahead_fails_where_it_is_wanted():
+    def broken():
+        yield collate([[5, 6]], [[7]])
+        raise OSError("the disk is gone")
+
+    with FakeCuda(), pytest.raises(OSError, match="the disk is gone"):
+        list(prefetched(broken(), CUDA))
+
+
+@pytest.mark.parametrize("system", ["transformer", "gdr-bow-bca", "qcn-reg"])
+def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monkeypatch, system):
+    """Training, validation and the largest tensors of both; in float64, so that the order of sums hardly shows."""
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    settings = {"max_steps": 3, "validate_every": 2, "accumulate": 2, "batch_tokens": 600}
+    whole, cut = (new_run(name, f"{system}:{EXACT}", **settings) for name in ("whole", "cut"))
+    with FakeCuda() as gpu:
+        fit(whole, device="cuda")
+    with FakeCuda(room=0.6 * gpu.largest):
+        fit(cut, device="cuda")
+    logged = list(read_events(cut / "training.jsonl"))
+    (limit,) = [event["words"] for event in logged if event["event"] == "out_of_memory"]
+    assert 0 < limit < 600
+    for event, other in zip(
+        read_events(whole / "training.jsonl"),
+        [event for event in logged if event["event"] != "out_of_memory"],
+        strict=True,
+    ):
+        losses = {name: value for name, value in event.items() if name.endswith("_loss")}
+        assert {name: other[name] for name in losses} == pytest.approx(losses, rel=1e-9)
+    weights, others = (read_tensors(run / "weights.safetensors") for run in (whole, cut))
+    for name, values in weights.items():
+        torch.testing.assert_close(others[name], values, atol=1e-6, rtol=0)
+
+
+def test_a_sentence_that_does_not_fit_alone_ends_the_training(new_run, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    run = new_run("run", f"transformer:{EXACT}", max_steps=3)
+    with FakeCuda() as gpu:
+
+        def leave_no_room(*_) -> None:
+            gpu.room = 10
+
+        with pytest.raises(torch.OutOfMemoryError):
+            fit(run, device="cuda", report=leave_no_room)
+    limits = [event["words"] for event in read_events(run / "training.jsonl") if event["event"] == "out_of_memory"]
+    assert limits == sorted(limits, reverse=True)
+    assert len(limits) > 1, "batches were cut down to single sentences before"

@@ -56,8 +56,8 @@ def test_attention_of_the_best_hypothesis_is_the_same_step_by_step(runs, monkeyp
     """As the search computes it, a word at a time with what it keeps of the words before: no trace is asked for."""
     run, shares, attend = runs[0], [], attention_layers.attend
 
-    def watched(query, key, value, mask=None, causal=False, dropout=0.0, weights=False):
-        found, share = attend(query, key, value, mask, causal, dropout, weights=True)
+    def watched(query, key, value, mask=None, causal=False, dropout=0.0, weights=False, may_be_empty=False):
+        found, share = attend(query, key, value, mask, causal, dropout, True, may_be_empty)
         shares.append(share[0, :, 0].numpy())  # [H, M] of the one hypothesis
         return found, share if weights else None
 
