@@ -28,7 +28,7 @@ from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.loss_module import Objective
-from core_models.training.precision import Precision, TimedPrecision, tensor_cores, timed_precision
+from core_models.training.precision import Precision, TimedPrecision, allow_tf32, timed_precision
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.reinforce import Reward, SelfCriticalSampler
 from core_models.training.state import load_state
@@ -70,7 +70,7 @@ def fit(
     _check_context(training, system, prepared)
     _check_dev(config, system, prepared, vocabularies)
     freeze(system, training.trainable_params)
-    with training_lock(folder, processes), tensor_cores(processes.device, training.tf32):
+    with training_lock(folder, processes), allow_tf32(processes.device, training.tf32):
         timed = _precision(folder, training, system, prepared, vocabularies, processes)
         loop, going_on = _prepared_loop(
             folder, config, device, timed.precision, prepared, system, vocabularies, score, report, reward

@@ -38,11 +38,11 @@ class TimedPrecision:
 
 
 @contextmanager
-def tensor_cores(device: torch.device, tf32: bool) -> Iterator[None]:
+def allow_tf32(device: torch.device, allowed: bool) -> Iterator[None]:
     """Let a CUDA device multiply float32 matrices in TF32 inside the context; elsewhere nothing changes."""
     before = torch.get_float32_matmul_precision()
     if device.type == "cuda":
-        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        torch.set_float32_matmul_precision("high" if allowed else "highest")
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ from core_models.training.precision import (
     TIMED_BATCHES,
     choose,
     planned_steps,
-    tensor_cores,
+    allow_tf32,
     timed_precision,
 )
 from core_models.training.progress import read_progress
@@ -97,7 +97,7 @@ def test_a_run_is_resumed_in_the_precision_of_its_state(new_run):
     ("kind", "tf32", "products"), [("cuda", True, "high"), ("cuda", False, "highest"), ("cpu", True, "highest")]
 )
 def test_tf32_is_for_cuda_devices_and_for_the_training_alone(kind, tf32, products):
-    with tensor_cores(torch.device(kind), tf32):
+    with allow_tf32(torch.device(kind), tf32):
         assert torch.get_float32_matmul_precision() == products
     assert torch.get_float32_matmul_precision() == "highest"
 
