@@ -15,9 +15,9 @@ from core_models.training.precision import (
     FASTER,
     FEWEST_STEPS,
     TIMED_BATCHES,
+    allow_tf32,
     choose,
     planned_steps,
-    allow_tf32,
     timed_precision,
 )
 from core_models.training.progress import read_progress
