@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -167,6 +168,19 @@ def _destination(*args: Any, copy: bool = False, **kwargs: Any) -> tuple[torch.d
     return device, dtype, non_blocking
 
 
+class FakeEvent:
+    """A mark between operations of the pretended GPU, which the host waits for."""
+
+    def __init__(self, gpu: FakeCuda) -> None:
+        self._gpu = gpu
+
+    def record(self) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        self._gpu.wait("waits for an event")
+
+
 class FakeCuda(TorchFunctionMode):
     """Within this context CUDA is there. `waits` counts what the host waits for, by line of our code and reason.
 
@@ -185,6 +199,7 @@ class FakeCuda(TorchFunctionMode):
         for name, replaced in {
             "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype": _grouped,
             "torch.cuda.get_rng_state": torch.get_rng_state,
+            "torch.cuda.Event": partial(FakeEvent, self),
             "torch.Tensor.pin_memory": _pinned,
         }.items():
             self._patches.enter_context(patch(name, replaced))

@@ -26,6 +26,7 @@ from core_models.text.vocabulary import BOS, EOS, PAD
 
 # Finished sentences are removed from the tensors once at most this share is still searched: each removal copies them.
 COMPACTION_SHARE = 0.8
+READ_EVERY = 8  # steps of a search on a GPU
 DONE = "done_score", "done_normalized", "done_length", "done_parent"  # of the lists of finished hypotheses
 
 
@@ -182,6 +183,31 @@ def _last_row(tree: Tree, hypothesis: Hypothesis) -> int:
     return row
 
 
+class _DoneReader:
+    """Tells the host which rows are done: after every step on a CPU, after every eighth on a GPU.
+
+    A GPU is asked for a copy, which is read after it has been given the next step, so that it never has nothing to do.
+    Rows that are done and go on meanwhile change no result.
+    """
+
+    def __init__(self) -> None:
+        self._copied: tuple[Tensor, torch.cuda.Event] | None = None
+
+    def rows(self, position: int, done: Tensor) -> list[bool] | None:
+        """Which rows are done, [R], at the latest after step `position` (0-based); None if it is not read now."""
+        if done.device.type != "cuda":
+            return done.tolist()
+        copied, self._copied = self._copied, None
+        if (position + 1) % READ_EVERY == 0:
+            self._copied = done.to("cpu", non_blocking=True), torch.cuda.Event()
+            self._copied[1].record()
+        if copied is None:
+            return None
+        values, event = copied
+        event.synchronize()
+        return values.tolist()
+
+
 def beam_search(
     model: Steppable,
     encoded: Any,
@@ -201,20 +227,20 @@ def beam_search(
     beam = _Beam(sentences, config, limits, record)
     state = model.start(encoded)
     words = torch.full((sentences, 1), BOS, device=limits.device)
+    reader = _DoneReader()
     for position in range(beam.max_length):
         scores, state = model.step(words, state)
         forced = prefix[beam.origin, position] if prefix is not None and position < prefix.shape[1] else None
         totals, parents, options = candidates(scores, beam.live, forced, 2 * config.beam)
         parents, words, done = beam.add_candidates(position, totals, parents, options)
-        done_rows = done.tolist()  # the only device synchronization of a step
-        live_rows = [row for row, is_done in enumerate(done_rows) if not is_done]
-        if not live_rows:
+        beam.live.masked_fill_(done[:, None], IMPOSSIBLE)
+        rows_done = reader.rows(position, done)
+        if rows_done is not None and all(rows_done):
             break
-        if len(live_rows) <= COMPACTION_SHARE * len(done_rows):
-            rows = torch.tensor(live_rows, device=limits.device)
+        if rows_done is not None and rows_done.count(False) <= COMPACTION_SHARE * len(rows_done):
+            rows = torch.tensor([row for row, is_done in enumerate(rows_done) if not is_done], device=limits.device)
             beam.origin, beam.live, words = beam.origin[rows], beam.live[rows], words[rows]
             state = state.select(rows, parents[rows])
         else:
-            beam.live.masked_fill_(done[:, None], IMPOSSIBLE)
             state = state.select(None, parents)
     return beam.results()

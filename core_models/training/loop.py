@@ -12,7 +12,7 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +30,7 @@ from core_models.system import System
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.prepared import Prepared
 from core_models.training.fitting_batches import FittingBatches
-from core_models.training.gradient_check import Update
+from core_models.training.gradient_check import UnreadUpdate, Update
 from core_models.training.log import TrainingLog, Window
 from core_models.training.precision import planned_steps
 from core_models.training.prefetch import prefetched
@@ -71,6 +71,8 @@ class Loop:
     _window: Window = field(init=False)
     _threads: ThreadsByLoad = field(init=False)
     _fitting: FittingBatches = field(init=False)
+    _unread: list[UnreadUpdate] = field(default_factory=list, init=False)
+    _learning_rate: float = field(default=0.0, init=False)  # of the last step
 
     def __post_init__(self) -> None:
         self._fitting = FittingBatches(self._say_cut)
@@ -88,35 +90,26 @@ class Loop:
                 yield group
             progress.epoch, progress.batch = progress.epoch + 1, 0
 
-    def step(self, group: list[Batch]) -> Update:
-        """One update, skipped if a loss or the gradient is not finite; the same on every process."""
-        training = self.config.training
-        tokens, sentences = self._of_all_processes(sum(b.target_tokens for b in group), sum(map(len, group)))
-        normalizer = tokens if training.loss_normalization == "tokens" else sentences
+    def step(self, group: list[Batch]) -> UnreadUpdate:
+        """One update, skipped on the device if a loss or the gradient is not finite; the same on every process."""
+        training, number = self.config.training, self.progress.step + 1
+        counts = self._summed(sum(batch.target_tokens for batch in group), sum(map(len, group)))
+        normalizer = counts[0 if training.loss_normalization == "tokens" else 1]
         forget = partial(self.optimizer.zero_grad, set_to_none=True)
         sums, samples = self._fitting.run(group, partial(self._gradients, normalizer=normalizer), forget)
         norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), training.max_grad_norm or math.inf)
-        rate = learning_rate(self.progress.step + 1, training, self.total_steps, self.progress.reductions)
+        rate = learning_rate(number, training, self.total_steps, self.progress.reductions)
         for parameters_group in self.optimizer.param_groups:
             parameters_group["lr"] = rate
         losses = self.accelerator.gather(torch.stack([*sums.values()])[None])  # [processes, terms]
-        finite = torch.isfinite(losses).all(1)
-        # All that the host reads of a step, at once: a GPU has nothing to do until the host has answered.
-        *numbers, norm = torch.cat([finite.double(), losses.sum(0).double(), norm.double()[None]]).tolist()
-        update = Update(
-            dict(zip(sums, numbers[len(finite) :], strict=True)),
-            tokens,
-            norm,
-            rate,
-            broken=tuple(process for process in range(len(finite)) if not numbers[process]),
-            rewards={} if self.sampler is None else self.sampler.mean_rewards(samples, sentences),
-        )
-        if not update.problem:
-            self.optimizer.step()
+        rewards = {} if self.sampler is None else self.sampler.mean_rewards(samples, float(counts[1]))
+        update = UnreadUpdate(number, [*sums], losses, counts[0], norm, rate, rewards)
+        self.optimizer.found_inf = update.skip  # type: ignore[attr-defined]  # read by fused AdamW, as GradScaler's
+        self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return update
 
-    def _gradients(self, group: list[Batch], normalizer: float) -> tuple[dict[str, Tensor], list[SampledTranslations]]:
+    def _gradients(self, group: list[Batch], normalizer: Tensor) -> tuple[dict[str, Tensor], list[SampledTranslations]]:
         """Add the gradients of the batches' losses divided by `normalizer`; returns the sum of each loss term."""
         sums: dict[str, Tensor] = {}
         samples: list[SampledTranslations] = []
@@ -126,7 +119,8 @@ class Loop:
                 samples.append(self.sampler.draw(batch))
             with nullcontext() if last else self.accelerator.no_sync(self.objective):
                 terms = self.objective(batch, *samples[-1:])
-                loss = torch.stack([term.sum() for term in terms.values()]).sum() / normalizer
+                loss = torch.stack([term.sum() for term in terms.values()]).sum()
+                loss = loss / normalizer.to(loss.dtype)
                 self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
             for name, term in terms.items():
                 sums[name] = sums.get(name, term.new_zeros(())) + term.detach().sum()
@@ -227,9 +221,13 @@ class Loop:
             raise self._stopped(problem) from problem
 
     def write(self, event: str, **values: object) -> None:
+        """Log an event of the latest step."""
+        self._write_at(self.progress.step, event, values)
+
+    def _write_at(self, step: int, event: str, values: Mapping[str, object]) -> None:
         if self.log is not None:
             try:
-                self.log.write(event, self.progress.step, epoch=self.progress.epoch, **values)
+                self.log.write(event, step, epoch=self.progress.epoch, **values)
             except OSError as error:
                 raise self._stopped(error) from error
 
@@ -272,42 +270,52 @@ class Loop:
             self._settle(late)
         while not (self.progress.finished or late):
             self._train(next(groups))
-            late = minutes is not None and self._any(time.perf_counter() > deadline)
+            late = minutes is not None and self._asks_now() and self._any(time.perf_counter() > deadline)
             self._settle(late)
         return self.progress
 
     def _train(self, group: list[Batch]) -> None:
         progress = self.progress
-        update = self.step(group)
+        self._unread.append(self.step(group))
         progress.step, progress.batch = progress.step + 1, progress.batch + len(group)
-        progress.tokens += int(update.tokens)
         progress.seconds = time.perf_counter() - self._began
-        self._count_skipped(update)
-        if not update.problem:
-            self._window.add(update)
-        if not self._every(self.config.training.log_every):
+        logging_due = self._every(self.config.training.log_every)
+        if logging_due or self.accelerator.device.type == "cpu":
+            self._read_updates()
+        if not logging_due:
             return
         if (threads := self._threads.adapt()) is not None:
             self.write("threads", threads=threads)
         latest = self._window.close()
         if latest:
-            latest["learning_rate"] = update.learning_rate
+            latest["learning_rate"] = self._learning_rate
             self.write("train", seconds=round(progress.seconds, 3), tokens=progress.tokens, **latest)
             if self.report is not None and self.accelerator.is_main_process:
                 self.report(progress, self.total_steps, latest)
+
+    def _read_updates(self) -> None:
+        """Count the steps since the last call; until then a GPU goes on without waiting for the host."""
+        unread, self._unread = self._unread, []
+        for update in UnreadUpdate.read(unread):
+            self.progress.tokens += int(update.tokens)
+            self._learning_rate = update.learning_rate
+            self._count_skipped(update)
+            if not update.problem:
+                self._window.add(update)
 
     def _count_skipped(self, update: Update) -> None:
         progress, why = self.progress, update.problem
         progress.skipped = progress.skipped + 1 if why else 0
         if not why:
             return
-        logging.getLogger(__name__).warning("%s: step %d is skipped: %s", self.folder, progress.step, why)
+        logging.getLogger(__name__).warning("%s: step %d is skipped: %s", self.folder, update.step, why)
         losses = {f"{name}_loss": str(value) for name, value in update.losses.items()}
-        self.write("skipped", why=why, processes=update.broken, gradient_norm=str(update.gradient_norm), **losses)
+        values = {"why": why, "processes": update.broken, "gradient_norm": str(update.gradient_norm), **losses}
+        self._write_at(update.step, "skipped", values)
         if progress.skipped >= SKIPPED_IN_A_ROW:
             raise TrainingError(
                 f"{self.folder}: {SKIPPED_IN_A_ROW} steps in a row were skipped, because a loss or the gradient was "
-                f"not finite (at step {progress.step}: {why}); lower learning_rate, lengthen warmup or take precision "
+                f"not finite (at step {update.step}: {why}); lower learning_rate, lengthen warmup or take precision "
                 f"float32 in config.yaml, then go on from the last state: workbench resume {self.folder}"
             )
 
@@ -322,6 +330,7 @@ class Loop:
         due, best, enough = ended or self._every(training.validate_every), False, False
         saving = due or late or keep or self._every(training.save_every)
         if saving:
+            self._read_updates()
             self._check_weights()
         if due:
             values = self._of_main_process(self.validate())
@@ -353,14 +362,17 @@ class Loop:
 
     def _any(self, flag: bool) -> bool:
         """True if the flag is set on any process; a process must never stop alone, as others would wait for it."""
-        return self._of_all_processes(flag)[0] > 0
+        return flag if self.accelerator.num_processes == 1 else bool(self._summed(flag)[0] > 0)
 
-    def _of_all_processes(self, *counts: float) -> list[float]:
-        """The sums of these numbers over all processes; of one alone they are not brought to a device and back."""
-        if self.accelerator.num_processes == 1:
-            return [*map(float, counts)]
-        summed = torch.tensor(counts, dtype=torch.float64, device=self.accelerator.device)
-        return self.accelerator.reduce(summed).tolist()
+    def _asks_now(self) -> bool:
+        """True if the time is looked at after this step: several processes would wait for each other every time."""
+        return self.accelerator.num_processes == 1 or self._every(self.config.training.log_every)
+
+    def _summed(self, *counts: float) -> Tensor:
+        """The sums of these numbers over all processes, float64, on the device; the host does not wait for them."""
+        device = self.accelerator.device
+        own = torch.stack([torch.full((), count, dtype=torch.float64, device=device) for count in counts])
+        return self.accelerator.reduce(own)
 
     def _of_main_process(self, values: dict[str, float]) -> dict[str, float]:
         """The main process's numbers, shared because other processors may round a loss differently."""

@@ -1,6 +1,6 @@
 """Every system on a pretended GPU (`tests/fake_cuda.py`): no operation mixes devices, and results are the CPU's.
 
-The host waits for nothing in training, and once a step in a beam search.
+The host waits for nothing in training, and once in eight steps of a beam search.
 """
 
 import pytest
@@ -8,6 +8,7 @@ import torch
 
 from core_models.config import SearchConfig
 from core_models.decoding import beam_search
+from core_models.decoding.beam_search import READ_EVERY
 from core_models.decoding.inference import Inference
 from core_models.system_catalogue import catalogue
 from tests.core_models import laws
@@ -19,6 +20,10 @@ KEEPING = SearchConfig(beam=3, finished_hypotheses="keep", max_length=6)
 
 
 SEARCHING = "core_models.decoding.beam_search"
+ENDS_OF_A_SEARCH = {
+    f"{SEARCHING}._Beam.__init__ reads a number": 1,
+    f"{SEARCHING}._Beam.results copies to the host": 8,
+}
 STEPS = 5  # of the beam search below: no sentence may be longer
 
 
@@ -63,8 +68,8 @@ def waits_and_uploads(gpu: FakeCuda) -> tuple[dict[str, int], dict[str, int]]:
 
 
 @pytest.mark.parametrize("name", catalogue())
-def test_the_host_waits_for_nothing_in_training_and_once_in_a_step_of_a_search(name, monkeypatch):
-    """But for the end of a search, where its results are read, and for sentences that are done, which are taken out."""
+def test_the_host_waits_for_nothing_in_training_and_in_the_steps_of_a_short_search(name, monkeypatch):
+    """But for the end of a search, where its results are read."""
     monkeypatch.setattr(laws, "DEVICE", str(CUDA))
     with FakeCuda() as gpu:
         system = random_system(name, torch.float32)
@@ -76,9 +81,33 @@ def test_the_host_waits_for_nothing_in_training_and_once_in_a_step_of_a_search(n
         with torch.inference_mode():
             beam_search(system, system.encode(batch), limits, SearchConfig(beam=3))
         waits, uploads = waits_and_uploads(gpu)
-    assert waits.pop(f"{SEARCHING}.beam_search reads a list") <= STEPS
-    assert waits == {
-        f"{SEARCHING}._Beam.__init__ reads a number": 1,
-        f"{SEARCHING}._Beam.results copies to the host": 8,
-    }
-    assert uploads.keys() <= {f"{SEARCHING}.beam_search torch.tensor"}
+    assert waits == ENDS_OF_A_SEARCH
+    assert uploads == {}
+
+
+@pytest.mark.parametrize("record", [False, True])
+@pytest.mark.parametrize("name", ["transformer", "pfrnn-loss", "gdr-bow-bca", "qcn-reg"])
+def test_a_search_on_a_gpu_asks_every_eighth_step_who_is_done_and_finds_the_same(name, record, monkeypatch):
+    """Four sentences, one of 3 words at most, which is still in the batch at step 9, and taken out then."""
+
+    def found(device: str) -> list:
+        monkeypatch.setattr(laws, "DEVICE", device)
+        system = random_system(name)
+        batch = batch_of(system, random_sentences([5, 2, 3, 4], 1), random_sentences([2, 6, 0, 1], 2))
+        limits = torch.tensor([3, 20, 9, 26], device=device)
+        with torch.inference_mode():
+            return beam_search(system, system.encode(batch), limits, SearchConfig(beam=3, n_best=3), record=record)
+
+    on_cpu = found("cpu")
+    with FakeCuda() as gpu:
+        on_gpu = found(str(CUDA))
+    for result, other in zip(on_cpu, on_gpu, strict=True):
+        assert [hypothesis.words for hypothesis in other.hypotheses] == [h.words for h in result.hypotheses]
+        assert [h.score for h in other.hypotheses] == pytest.approx([h.score for h in result.hypotheses], abs=1e-9)
+        if record:
+            assert (other.tree.word, other.tree.fate) == (result.tree.word, result.tree.fate)
+    asked = gpu.waits[f"{SEARCHING}._DoneReader.rows waits for an event"]
+    assert 1 <= asked <= 26 // READ_EVERY
+    assert f"{SEARCHING}.beam_search reads a list" not in gpu.waits
+    if name == "transformer":
+        assert gpu.uploads[f"{SEARCHING}.beam_search torch.tensor"] >= 1, "sentences that are done are taken out"

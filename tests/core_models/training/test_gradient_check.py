@@ -64,13 +64,13 @@ def test_ten_in_a_row_stop_every_rank_with_the_reason(new_run):
     ],
 )
 def test_what_is_wrong_with_a_step(loss, norm, broken, problem):
-    assert Update({"main": loss}, 10, norm, 0.1, broken).problem == problem
+    assert Update(1, {"main": loss}, 10, norm, 0.1, broken).problem == problem
 
 
 def test_a_line_of_the_log_is_the_mean_of_its_steps():
     window = Window({})
-    window.add(Update({"main": 30.0, "bow": 3.0}, tokens=10, gradient_norm=1.0, learning_rate=0.1))
-    window.add(Update({"main": 10.0, "bow": 7.0}, tokens=30, gradient_norm=3.0, learning_rate=0.1))
+    window.add(Update(1, {"main": 30.0, "bow": 3.0}, tokens=10, gradient_norm=1.0, learning_rate=0.1))
+    window.add(Update(2, {"main": 10.0, "bow": 7.0}, tokens=30, gradient_norm=3.0, learning_rate=0.1))
     line = window.close()
     assert (line["main_loss"], line["bow_loss"], line["gradient_norm"]) == (1.0, 0.25, 2.0)
     assert window.close() == {}

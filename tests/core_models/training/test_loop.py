@@ -15,7 +15,7 @@ from core_models.training import fit as fitting
 from core_models.training import loop
 from core_models.training.events import read_events
 from core_models.training.fit import fit
-from core_models.training.gradient_check import Update
+from core_models.training.gradient_check import UnreadUpdate
 from core_models.training.loop import TrainingError
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.state import save_state
@@ -55,7 +55,7 @@ def weights_after_one_step(run: Path, groups, monkeypatch) -> torch.Tensor:
 @pytest.mark.parametrize("system", ["transformer", "future-cost-2"])
 def test_two_accumulated_halves_are_one_whole_batch(prepared, new_run, monkeypatch, system, normalise):
     """The halves differ in size; one number divides both. SGD shows the gradient, AdamW would hide its scale."""
-    monkeypatch.setattr(torch.optim, "AdamW", lambda parameters, lr, **_: torch.optim.SGD(parameters, lr))
+    monkeypatch.setattr(torch.optim, "AdamW", lambda parameters, lr, **_: torch.optim.SGD(parameters, lr, fused=True))
     text = prepared.split("train")
     rows = sorted(range(30), key=lambda row: int(text.target_lengths[row]))
 
@@ -74,7 +74,7 @@ def test_two_accumulated_halves_are_one_whole_batch(prepared, new_run, monkeypat
 
 def test_a_step_of_a_clipped_gradient_is_as_long_as_the_clip_allows(prepared, new_run, monkeypatch):
     """SGD without momentum moves the weights by rate x clip; what is logged is the norm before clipping."""
-    monkeypatch.setattr(torch.optim, "AdamW", lambda parameters, lr, **_: torch.optim.SGD(parameters, lr))
+    monkeypatch.setattr(torch.optim, "AdamW", lambda parameters, lr, **_: torch.optim.SGD(parameters, lr, fused=True))
     text = prepared.split("train")
     batch = collate([text.source(row) for row in range(20)], [text.target(row) for row in range(20)])
 
@@ -214,9 +214,9 @@ def test_a_search_that_no_validation_could_do_is_refused_before_the_first_step(n
     ],
 )
 def test_the_last_and_the_regular_checkpoints_are_kept(new_run, monkeypatch, keep, kept):
-    monkeypatch.setattr(
-        loop.Loop, "step", lambda self, group: Update({"main": 1.0}, tokens=1.0, gradient_norm=1.0, learning_rate=1.0)
-    )
+    one = torch.ones(1, 1)
+    update = UnreadUpdate(1, ["main"], one, tokens=one[0, 0], norm=one[0, 0], learning_rate=1.0, rewards={})
+    monkeypatch.setattr(loop.Loop, "step", lambda self, group: update)
     monkeypatch.setattr(loop.Loop, "validate", lambda self: {"main_loss": 1.0})
     run = new_run("run", max_steps=12, validate_every=2, **keep)
     fit(run, device="cpu")

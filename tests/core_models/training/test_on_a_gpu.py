@@ -1,19 +1,29 @@
 """Training on a pretended GPU (`tests/fake_cuda.py`): what the host waits for in a step, and what is trained."""
 
+import math
 from collections import Counter
 
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 
 from core_models.checkpoint import read_tensors
+from core_models.system import System
 from core_models.text.batches import BatchLoader, collate
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.prefetch import prefetched
 from tests.fake_cuda import CUDA, FakeCuda
 
-STEP = "core_models.training.loop.Loop.step reads a list"
+READING = "core_models.training.gradient_check.UnreadUpdate.read reads a list"
 EXACT = "dropout=0,attention_dropout=0"
+
+
+@pytest.fixture(autouse=True)
+def accelerators_own_device():
+    """Accelerate keeps the device of the last training for the whole process."""
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
 
 
 def trained_on_gpu(run) -> tuple[Counter[str], Counter[str]]:
@@ -24,18 +34,50 @@ def trained_on_gpu(run) -> tuple[Counter[str], Counter[str]]:
 
 
 @pytest.mark.parametrize("system", ["transformer", "gdr-bow-bca", "pfrnn-loss", "qcn-reg"])
-def test_a_step_waits_once_uploads_ahead_and_trains_as_on_the_cpu(new_run, monkeypatch, system):
-    """Trainings of one step and of three differ by two steps: start, validation and saving are the same."""
-    settings = {"validate_every": 100, "log_every": 1}
-    fit(host := new_run("host", f"{system}:{EXACT}", max_steps=3, **settings), device="cpu")
+def test_steps_wait_once_for_a_line_of_the_log_upload_ahead_and_train_as_on_the_cpu(new_run, monkeypatch, system):
+    """Trainings of one step and of nine differ by two lines of the log: start, validation and saving are the same."""
+    settings = {"validate_every": 100, "log_every": 4}
+    fit(host := new_run("host", f"{system}:{EXACT}", max_steps=9, **settings), device="cpu")
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
-    runs = [new_run(f"gpu-{steps}", f"{system}:{EXACT}", max_steps=steps, **settings) for steps in (1, 3)]
+    runs = [new_run(f"gpu-{steps}", f"{system}:{EXACT}", max_steps=steps, **settings) for steps in (1, 9)]
     (waits, moved), (more_waits, more_moved) = map(trained_on_gpu, runs)
-    assert more_waits - waits == {STEP: 2}
+    assert more_waits - waits == {READING: 2}
     assert more_moved - moved == {}, "batches are pinned, and their copies asked for ahead"
     weights, others = (read_tensors(run / "weights.safetensors") for run in (host, runs[1]))
     for name, values in weights.items():
-        torch.testing.assert_close(others[name], values, atol=1e-6, rtol=0)
+        torch.testing.assert_close(others[name], values, atol=2e-6, rtol=0)
+    logs = [list(read_events(run / "training.jsonl")) for run in (host, runs[1])]
+    for event, other in zip(*logs, strict=True):
+        assert (event["event"], event["step"]) == (other["event"], other["step"])
+        if "main_loss" in event:
+            assert other["main_loss"] == pytest.approx(event["main_loss"], rel=1e-4)
+            assert other["tokens"] == event["tokens"]
+
+
+def test_a_step_skipped_on_the_gpu_changes_nothing_and_is_logged_when_the_numbers_are_read(new_run, monkeypatch):
+    """A loss is NaN at steps 2 and 3 of 6; the log, read after steps 4 and 6, has the weights and lines of the CPU."""
+    settings = {"validate_every": 100, "log_every": 4, "max_steps": 6}
+    plain, calls = System.losses, Counter[str]()
+
+    def broken(self, *arguments, **named):
+        calls["losses"] += 1
+        terms = plain(self, *arguments, **named)
+        return {name: term * math.nan for name, term in terms.items()} if calls["losses"] in (2, 3) else terms
+
+    monkeypatch.setattr(System, "losses", broken)
+    host, run = (new_run(name, f"transformer:{EXACT}", **settings) for name in ("host", "gpu"))
+    fit(host, device="cpu")
+    calls.clear()
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    trained_on_gpu(run)
+    for folder in (host, run):
+        events = list(read_events(folder / "training.jsonl"))
+        skipped = [(event["step"], event["processes"]) for event in events if event["event"] == "skipped"]
+        assert skipped == [(2, [0]), (3, [0])]
+    weights, others = (read_tensors(folder / "weights.safetensors") for folder in (host, run))
+    for name, values in weights.items():
+        assert values.isfinite().all()
+        torch.testing.assert_close(others[name], values, atol=2e-6, rtol=0)
 
 
 def test_batches_made_ahead_are_the_same_in_the_same_order(prepared):
