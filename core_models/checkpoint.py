@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,26 @@ def write_weights(path: Path, system: System) -> None:
     write_tensors(path, {name: parameter.detach() for name, parameter in system.named_parameters()})
 
 
+class SharedWeights:
+    """The weights of a system as they are, written to any number of paths: once, then as hard links to that file."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._written: Path | None = None
+
+    def write(self, path: Path) -> None:
+        """Write `path` atomically; on a disk without hard links it becomes a copy of the first."""
+        if self._written is None:
+            write_weights(path, self._system)
+            self._written = path
+            return
+        with whole_file(path) as part:
+            try:
+                os.link(self._written, part)
+            except OSError:
+                shutil.copyfile(self._written, part)
+
+
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     with whole_file(path) as part:
         save_file(
@@ -87,6 +108,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)  # left by a killed process, it may be a link to a whole file
             yield part
             with part.open("r+b") as file:
                 os.fsync(file.fileno())  # a network disk may say only now that it is full

@@ -133,6 +133,32 @@ class Translator:
             return [sorted(itertools.chain(*rounds)) for rounds in groups]
         return batches(read.costs(config.beam), config.batch_tokens, config.beam)
 
+    def translate_rows(
+        self,
+        rows: Sequence[int],
+        sources: Sequence[str],
+        documents: Sequence[str] | None = None,
+        contexts: Texts | None = None,
+        context_outputs: Texts | None = None,
+        **settings: Any,
+    ) -> list[Translation]:
+        """Translate some of many sentences, one of `batches`, as `translate` does when it is given all.
+
+        documents, contexts, context_outputs: of all the sentences; with contexts documents are not read. settings: as
+        of `translate`.
+        """
+
+        def chosen(values: Sequence[Any] | None) -> list[Any] | None:
+            return None if values is None else [values[row] for row in rows]
+
+        return self.translate(
+            [sources[row] for row in rows],
+            chosen(documents) if contexts is None else None,
+            contexts=chosen(contexts),
+            context_outputs=chosen(context_outputs),
+            **settings,
+        )
+
     def contexts(
         self, sources: Sequence[str], documents: Sequence[str] | None, translations: Sequence[str] | None = None
     ) -> tuple[Texts | None, Texts | None]:

@@ -290,6 +290,10 @@ class BatchLoader:
         plan = self.plan(epoch)
         return (self._batch(plan[number], epoch) for number in range(start, len(plan)))
 
+    def batch(self, epoch: int, number: int) -> Batch:
+        """Batch `number` (from 0) of the epoch's plan."""
+        return self._batch(self.plan(epoch)[number], epoch)
+
     def _batch(self, indices: np.ndarray, epoch: int) -> Batch:
         sources = [self._segment(0, i, epoch) for i in indices]
         targets = [self._segment(1, i, epoch) for i in indices]

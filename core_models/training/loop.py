@@ -12,19 +12,19 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast
+from accelerate.utils import broadcast, gather_object
 from torch import Tensor, nn
 
-from core_models.checkpoint import write_weights
+from core_models.checkpoint import SharedWeights
 from core_models.config import WEIGHTS, RunConfig
 from core_models.system import System
 from core_models.text.batches import Batch, BatchLoader
@@ -42,6 +42,8 @@ from core_models.training.threads import ThreadsByLoad
 
 SKIPPED_IN_A_ROW = 10
 Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Report = Callable[[Progress, int, dict[str, float]], None]  # (progress, steps in all, latest values)
 
 
@@ -140,28 +142,36 @@ class Loop:
         self.write("out_of_memory", words=words, why=cause)
 
     def validate(self) -> dict[str, float]:
-        """Loss per target token (nats, no smoothing) on dev, and the metric of early stopping."""
+        """Loss per target token (nats, no smoothing) on dev, and the metric of early stopping.
+
+        Each process computes its share of the batches; the sums are those of one process, to the last bit.
+        """
         self.system.eval()
-        sums: dict[str, Any] = {}
-        tokens = 0
-        dev = BatchLoader(
-            self.prepared.split("dev"),
-            self.config.training.batch_tokens,
-            seed=0,
-            context=self.system.context,
-        )
+        training = self.config.training
+        dev = BatchLoader(self.prepared.split("dev"), training.batch_tokens, seed=0, context=self.system.context)
         with torch.no_grad(), self.accelerator.autocast():
-            for batch in dev.epoch(0):
-                for name, total in self._fitting.run([batch], self._losses, lambda: None).items():
-                    sums[name] = sums.get(name, 0.0) + total
-                tokens += batch.target_tokens
-        totals = torch.stack([*sums.values()]).tolist()
-        values = {f"{name}_loss": total / tokens for name, total in zip(sums, totals, strict=True)}
-        metric = self.config.training.early_stopping.metric
+            parts = self._over_processes(range(len(dev.plan(0))), partial(self._dev_sums, dev))
+        tokens = sum(count for count, _ in parts)
+        values = {f"{name}_loss": sum(sums[name] for _, sums in parts) / tokens for name in parts[0][1]}
+        metric = training.early_stopping.metric
         if metric != "loss":
             values[metric] = self._decode_and_score()
         self.system.train()
         return values
+
+    def _dev_sums(self, dev: BatchLoader, numbers: Sequence[int]) -> list[tuple[int, dict[str, float]]]:
+        """The target tokens of some batches and the sum of each loss term; the host waits for the device once."""
+        tokens: list[int] = []
+        sums: list[Tensor] = []
+        names: list[str] = []
+        for number in numbers:
+            batch = dev.batch(0, number)
+            terms = self._fitting.run([batch], self._losses, lambda: None)
+            names = [*terms]
+            tokens.append(batch.target_tokens)
+            sums.append(torch.stack([*terms.values()]))
+        rows = torch.stack(sums).tolist() if sums else []
+        return [(count, dict(zip(names, row, strict=True))) for count, row in zip(tokens, rows, strict=True)]
 
     def _losses(self, batches: list[Batch]) -> dict[str, Tensor]:
         """The sum of each loss term over the batches, in float64."""
@@ -180,8 +190,17 @@ class Loop:
         translator = Translator(
             self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search
         )
-        translations = translator.translate(dev.sources, documents=dev.documents)
-        hypotheses, references = [translation.text for translation in translations], dev.targets or []
+        batches = translator.batches(dev.sources, dev.documents)
+        contexts, _ = translator.contexts(dev.sources, dev.documents)
+
+        def texts(share: Sequence[list[int]]) -> list[list[str]]:
+            translated = (translator.translate_rows(rows, dev.sources, dev.documents, contexts) for rows in share)
+            return [[translation.text for translation in batch] for batch in translated]
+
+        translations = zip(
+            itertools.chain(*batches), itertools.chain(*self._over_processes(batches, texts)), strict=True
+        )
+        hypotheses, references = [text for _, text in sorted(translations)], dev.targets or []
         if self.config.training.early_stopping.metric == "adequacy":
             assert self.reward is not None  # checked by `fit`
             return math.fsum(self.reward(dev.sources, hypotheses, references)) / len(hypotheses)
@@ -205,16 +224,20 @@ class Loop:
         return best, progress.validations_without_gain >= training.early_stopping.patience
 
     def save(self, weights: bool, checkpoint: bool) -> None:
-        """Write the run's weights, a checkpoint and, last, the state; if that fails, every process raises an error."""
+        """Write the run's weights, a checkpoint and, last, the state; if that fails, every process raises an error.
+
+        The weights are written once: the three are links to one file.
+        """
         random = random_states(self.accelerator)
         problem: OSError | None = None
         if self.accelerator.is_main_process:
             try:
+                shared = SharedWeights(self.system)
                 if weights:
-                    write_weights(self.folder / WEIGHTS, self.system)
+                    shared.write(self.folder / WEIGHTS)
                 if checkpoint:
-                    keep_checkpoint(self.folder / "checkpoints", self.system, self.progress.step, self.config.training)
-                save_state(self.folder / "state", self.system, self.optimizer, self.progress, random)
+                    keep_checkpoint(self.folder / "checkpoints", shared, self.progress.step, self.config.training)
+                save_state(self.folder / "state", shared, self.optimizer, self.progress, random)
             except OSError as error:
                 problem = error
         if self._any(problem is not None):
@@ -373,6 +396,12 @@ class Loop:
         device = self.accelerator.device
         own = torch.stack([torch.full((), count, dtype=torch.float64, device=device) for count in counts])
         return self.accelerator.reduce(own)
+
+    def _over_processes(self, items: Sequence[Item], work: Callable[[Sequence[Item]], list[Result]]) -> list[Result]:
+        """The results of `work` for all items, of which each process does its share; in order, on every process."""
+        own, processes = self.accelerator.process_index, self.accelerator.num_processes
+        shares = gather_object([work(items[own::processes])])
+        return [shares[number % processes][number // processes] for number in range(len(items))]
 
     def _of_main_process(self, values: dict[str, float]) -> dict[str, float]:
         """The main process's numbers, shared because other processors may round a loss differently."""

@@ -19,7 +19,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from core_models.checkpoint import load_weights, whole_file, write_weights
+from core_models.checkpoint import SharedWeights, load_weights, whole_file
 from core_models.config import WEIGHTS, TrainingConfig
 from core_models.system import System
 from core_models.training.optimizer_state import load_optimizer, unreadable, write_optimizer
@@ -29,7 +29,11 @@ KEPT_STATES = 2
 
 
 def save_state(
-    folder: Path, system: System, optimizer: torch.optim.Optimizer, progress: Progress, random: dict[str, Tensor]
+    folder: Path,
+    weights: SharedWeights,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    random: dict[str, Tensor],
 ) -> None:
     """Write one state and drop older ones; random: the result of `random_states`.
 
@@ -45,7 +49,7 @@ def save_state(
         return
     part = folder / f"{final.name}.part"
     try:
-        write_weights(part / WEIGHTS, system)
+        weights.write(part / WEIGHTS)
         write_optimizer(part, optimizer, random)
         _write_progress(part, progress)
         _drop_states(folder, but=KEPT_STATES - 1)
@@ -73,11 +77,11 @@ def _remove_dropped(folder: Path) -> None:
         shutil.rmtree(dropped, ignore_errors=True)
 
 
-def keep_checkpoint(folder: Path, system: System, step: int, training: TrainingConfig) -> None:
+def keep_checkpoint(folder: Path, weights: SharedWeights, step: int, training: TrainingConfig) -> None:
     """Write the weights of this step if configured, and drop those that `keep_last` no longer covers."""
     regular = training.keep_every or step + 1  # no step so far is a multiple of step + 1
     if training.keep_last or step % regular == 0:
-        write_weights(folder / f"step-{step:06d}.safetensors", system)
+        weights.write(folder / f"step-{step:06d}.safetensors")
     names = [path.stem.removeprefix("step-") for path in folder.glob("step-*.safetensors")]
     # Later ones were left by an interrupted process: they are written again and must not displace current ones.
     steps = sorted(int(name) for name in names if is_step(name) and int(name) <= step)

@@ -1,13 +1,17 @@
 """The files of a run: what opens, what is refused and why; averages; initialising from another run (law 5)."""
 
+import errno
+import os
 import pickle
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 
 from core_models.checkpoint import (
     CheckpointError,
+    SharedWeights,
     average,
     begin_run,
     initialize_from,
@@ -166,6 +170,35 @@ def test_nothing_half_written_is_left_behind(tmp_path):
     with pytest.raises(IsADirectoryError):
         write_tensors(tmp_path / "weights.safetensors", {"a": torch.zeros(2)})
     assert [path.name for path in tmp_path.iterdir()] == ["weights.safetensors"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_weights_of_several_paths_are_one_file_and_change_apart(tmp_path, monkeypatch, links):
+    """Also where a killed process has left a link behind, through which nothing may be written."""
+    if not links:
+        monkeypatch.setattr(os, "link", refuse_links)
+    paths = [
+        tmp_path / name for name in ("weights.safetensors", "state/weights.safetensors", "step-000002.safetensors")
+    ]
+    shared = SharedWeights(system := build("transformer:preset=tiny", 8))
+    for path in paths:
+        shared.write(path)
+    assert all(path.samefile(paths[0]) is links for path in paths[1:])
+    whole = paths[0].read_bytes()
+    shutil.copyfile(paths[1], rest := paths[0].with_name(f"{paths[0].name}.part"))
+    if links:
+        rest.unlink()
+        os.link(paths[1], rest)
+    with torch.no_grad():
+        next(system.parameters()).zero_()
+    write_weights(paths[0], system)
+    assert paths[0].read_bytes() != whole
+    assert [path.read_bytes() for path in paths[1:]] == [whole, whole]
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def refuse_links(old: Path, new: Path) -> None:
+    raise PermissionError(errno.EPERM, "a disk without hard links")
 
 
 def vocabularies(prepared):

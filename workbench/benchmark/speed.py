@@ -81,7 +81,7 @@ def measure_decoding(
     from core_models.decoding import beam_search
 
     config = SearchConfig(beam=shape.beam, length_penalty=1.0, penalty="power", max_length=shape.forced_length)
-    endless = _Endless(system.eval())
+    endless = Endless(system.eval())
     best = float("inf")
     for _ in range(shape.repeats + 1):  # the first one warms up
         began = time.perf_counter()
@@ -100,7 +100,7 @@ def measure_decoding(
     }
 
 
-class _Endless:
+class Endless:
     """A system that never predicts </s>, so that every output has the maximal length."""
 
     def __init__(self, system: System) -> None:

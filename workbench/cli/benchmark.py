@@ -1,4 +1,4 @@
-"""workbench benchmark speed, profile, end-to-end: speed, beside other engines and what multiply-adds allow."""
+"""workbench benchmark speed, profile, launches, end-to-end: beside other engines and what multiply-adds allow."""
 
 from __future__ import annotations
 
@@ -221,13 +221,35 @@ def benchmark_profile(
     from workbench.benchmark.workload import Shape
 
     check_device(device)
-    if precision not in ("float32", "bfloat16"):
-        refuse(f"--precision {precision}: choose float32 or bfloat16")
+    _check_profiled(precision)
     few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
     profiled = profile(_in_preset(system, "small"), few, precision, device, threads)
     print_table(pd.DataFrame(profiled.operators))
     if profiled.recurrence:
         say(f"recurrence, forward and backward: {100 * profiled.recurrence:.0f} % of training")
+
+
+@benchmark_app.command("launches")
+def benchmark_launches(
+    systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue")] = None,
+    precision: Annotated[str, typer.Option(help="Precision: float32 or bfloat16")] = "float32",
+) -> None:
+    """Count the operators of a training step and of a step of beam search; a GPU launches a kernel for each at least.
+
+    Counted on a CPU, with a few sentences; casts are part of forward and backward.
+    """
+    import pandas as pd
+
+    from workbench.benchmark.launches import count_launches
+
+    _check_profiled(precision)
+    names = [_in_preset(system, "small") for system in systems or ["transformer"]]
+    print_table(pd.DataFrame([{"system": name, **count_launches(name, precision)} for name in names]))
+
+
+def _check_profiled(precision: str) -> None:
+    if precision not in ("float32", "bfloat16"):
+        refuse(f"--precision {precision}: choose float32 or bfloat16")
 
 
 @benchmark_app.command("end-to-end")

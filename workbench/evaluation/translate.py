@@ -120,14 +120,9 @@ def translate_lines(
         contexts, _ = translator.contexts(sources, documents)  # of all lines: those of a batch are not side by side
 
     def translate(rows: list[int]) -> list[Translation]:
-        return translator.translate(
-            [sources[row] for row in rows],
-            [documents[row] for row in rows] if documents and contexts is None else None,
-            contexts=None if contexts is None else [contexts[row] for row in rows],
-            context_outputs=None if context_outputs is None else [context_outputs[row] for row in rows],
-            prefix=None if prefix is None else [prefix] * len(rows),
-            record=record,
-            **search,
+        prefixes = None if prefix is None else [prefix] * len(rows)
+        return translator.translate_rows(
+            rows, sources, documents, contexts, context_outputs, prefix=prefixes, record=record, **search
         )
 
     translated = over_ranks(translator.batches(sources, documents, **search), translate, step)

@@ -21,12 +21,14 @@ import torch
 from core_models import checkpoint
 from core_models.backbones import transformer
 from core_models.checkpoint import write_weights
+from core_models.text.batches import BatchLoader
 from core_models.training import loop
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, TrainingError
 from core_models.training.loss_module import Objective
 from core_models.training.reinforce import Reward, SelfCriticalSampler
+from core_models.translator import Translator
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second
@@ -38,7 +40,7 @@ class Moment:
 
     place: "call" (`call` Python functions into the step), "accumulation" (half done), "validation" (one batch in),
     "log" (half a line), "replace" or "replaced" (before or after the rename that makes a state), or the folder or file
-    that is then half-written.
+    that is then half-written, or linked to what is written already.
     """
 
     step: int
@@ -152,11 +154,10 @@ class _Fuse:
         fuse = self
 
         class Dying(loop.BatchLoader):
-            def epoch(self, epoch: int, start: int = 0) -> Any:
-                for number, batch in enumerate(super().epoch(epoch, start)):
-                    if number == 1 and fuse.armed:
-                        _die()
-                    yield batch
+            def batch(self, epoch: int, number: int) -> Any:
+                if number == 1 and fuse.armed:
+                    _die()
+                return super().batch(epoch, number)
 
         loop.BatchLoader = Dying  # the loop itself makes only that of the dev text
 
@@ -186,11 +187,19 @@ class _Fuse:
         os.replace = dying
 
     def _in_file(self) -> None:
-        save_file, save = checkpoint.save_file, torch.save
+        save_file, save, link = checkpoint.save_file, torch.save, os.link
+
+        def is_place(path: Path) -> bool:
+            return self.armed and self.moment.place in (path.parent.name, path.name, path.name.removesuffix(".part"))
 
         def cut(path: Path) -> None:
-            if self.armed and self.moment.place in (path.parent.name, path.name, path.name.removesuffix(".part")):
+            if is_place(path):
                 os.truncate(path, path.stat().st_size // 2)
+                _die()
+
+        def dying_link(old: Path, new: Path) -> None:
+            link(old, new)
+            if is_place(new):
                 _die()
 
         def dying_weights(tensors: Any, path: Path, **options: Any) -> None:
@@ -202,7 +211,7 @@ class _Fuse:
             file.flush()
             cut(Path(file.name))
 
-        checkpoint.save_file, torch.save = dying_weights, dying_optimizer
+        checkpoint.save_file, torch.save, os.link = dying_weights, dying_optimizer, dying_link
 
 
 @dataclass(frozen=True)
@@ -291,3 +300,35 @@ class BrokenLosses:
                 (own.folder / f"{self.name}.json").write_text(json.dumps(changed))
 
         Loop.step, Objective.forward, Loop.run = watched, spoilt, recorded
+
+
+@dataclass(frozen=True)
+class DevShares:
+    """Spoils the loss of every step, so that the weights stay the first; leaves which batches of dev this process
+    computed, and which sentences it translated, beside the run."""
+
+    name: str
+
+    def __call__(self) -> None:
+        forward, batch, translate_rows = Objective.forward, BatchLoader.batch, Translator.translate_rows
+        validate = Loop.validate
+        did: dict[str, list[int]] = {"batches": [], "rows": []}
+
+        def spoilt(own: Objective, *given: Any) -> dict[str, torch.Tensor]:
+            return {name: term * float("nan") for name, term in forward(own, *given).items()}
+
+        def counted_batch(own: BatchLoader, epoch: int, number: int) -> Any:
+            did["batches"].append(number)
+            return batch(own, epoch, number)
+
+        def counted_rows(own: Translator, rows: list[int], *given: Any) -> Any:
+            did["rows"] += rows
+            return translate_rows(own, rows, *given)
+
+        def recorded(own: Loop) -> dict[str, float]:
+            values = validate(own)
+            (own.folder / f"{self.name}.json").write_text(json.dumps(did))
+            return values
+
+        Objective.forward, BatchLoader.batch, Translator.translate_rows = spoilt, counted_batch, counted_rows
+        Loop.validate = recorded

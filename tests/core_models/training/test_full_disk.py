@@ -75,7 +75,7 @@ def assert_stopped(run: Path, error: pytest.ExceptionInfo, file: str) -> None:
 
 @pytest.mark.parametrize(("times", "file"), [(0.5, "run/weights.safetensors"), (1.5, "optimizer.pt")])
 def test_a_full_disk_loses_nothing(straight, prepared, small_disk, times, file):
-    """After the third step there is room for so many times the weights, and the fourth saves them three times."""
+    """After the third step there is room for so many times the weights, and the fourth makes three files of them."""
     run = lay_out_run(small_disk / "run", prepared, SYSTEM, **SETTINGS)
     with pytest.raises(TrainingError, match=os.strerror(errno.ENOSPC)) as error:
         fit(run, report=at_step(3, lambda: fill(small_disk, int(times * weights_size(run)))), device="cpu")

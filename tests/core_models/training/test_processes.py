@@ -1,5 +1,6 @@
 """Several processes train what one process trains: the batches two ranks take at a step are those one accumulates."""
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from core_models.text.documents import ContextUse
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.progress import Progress
-from tests.core_models.training.processes import ShortTables, free_port, start_ranks
+from tests.core_models.training.processes import DevShares, ShortTables, free_port, start_ranks, train
 
 PROGRAM = "import sys; from core_models.training.fit import fit; fit(sys.argv[1])"
 SYSTEM = "future-cost-2:dropout=0,attention_dropout=0"
@@ -112,6 +113,32 @@ def test_two_ranks_in_float32_have_the_losses_of_one_process(new_run, prepared):
     assert [rank.ended() for rank in start_ranks(two, (ShortTables(), ShortTables()))] == [0, 0]
     fit(one, device="cpu")
     assert_same_losses(one, two, 30, 1e-4)
+
+
+def shares_of_letters(sources, hypotheses, references) -> list[float]:
+    """A reward that depends on every sentence, and on its place among them."""
+    return [len(set(text)) / (1 + place) for place, text in enumerate(hypotheses)]
+
+
+@pytest.mark.parametrize("system", ["transformer", "qcn-reg"])
+def test_two_ranks_share_dev_and_find_what_one_process_finds(new_run, system):
+    """Losses and the metric of early stopping to the last bit; of other weights they would not be comparable so."""
+    settings = {"max_steps": 1, "validate_every": 1, "batch_tokens": 60, "early_stopping": {"metric": "adequacy"}}
+    one, two = (new_run(name, system, {"batch_tokens": 60, "max_length": 6}, **settings) for name in ("one", "two"))
+    assert train(one, DevShares("alone"), shares_of_letters) == 0
+    ranks = start_ranks(two, (DevShares("rank-0"), DevShares("rank-1")), shares_of_letters)
+    assert [rank.ended() for rank in ranks] == [0, 0]
+    alone, together = (
+        next(e for e in read_events(run / "training.jsonl") if e["event"] == "valid") for run in (one, two)
+    )
+    names = [name for name in alone if name.endswith("_loss") or name == "adequacy"]
+    assert {name: together[name] for name in names} == {name: alone[name] for name in names}
+    assert alone["adequacy"] > 0
+    every = json.loads((one / "alone.json").read_text())
+    shares = [json.loads((two / f"rank-{rank}.json").read_text()) for rank in (0, 1)]
+    for what, numbers in every.items():
+        assert all(share[what] for share in shares)
+        assert sorted(shares[0][what] + shares[1][what]) == sorted(numbers)
 
 
 def test_another_number_of_processes_stands_at_the_same_place_of_the_epoch():

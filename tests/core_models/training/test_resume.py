@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from core_models.checkpoint import CheckpointError
+from core_models.checkpoint import CheckpointError, SharedWeights
+from core_models.system import System
 from core_models.system_builder import build
 from core_models.training.events import read_events
 from core_models.training.fit import fit
@@ -152,6 +153,10 @@ def test_another_number_of_processes_goes_on_at_the_same_place(new_run):
     assert events == [2, 1]
 
 
+def save(folder: Path, system: System, optimizer: torch.optim.Optimizer, progress: Progress, random: dict) -> None:
+    save_state(folder, SharedWeights(system), optimizer, progress, random)
+
+
 def small() -> tuple:
     system = build("transformer:preset=tiny", 8)
     return system, torch.optim.AdamW(system.parameters())
@@ -161,11 +166,11 @@ def test_a_state_that_was_half_removed_is_never_taken_for_one(tmp_path):
     """What a kill inside the removal of old states leaves; the next save clears it away."""
     given = {"random": {"cpu": torch.get_rng_state()[None]}}
     for step in (1, 2, 3):
-        save_state(tmp_path, *small(), Progress(step=step), **given)
+        save(tmp_path, *small(), Progress(step=step), **given)
     (tmp_path / "step-000004.part").mkdir()
     (tmp_path / "step-000005").mkdir()
     assert latest_state(tmp_path).name == "step-000003"
-    save_state(tmp_path, *small(), Progress(step=5), **given)
+    save(tmp_path, *small(), Progress(step=5), **given)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000003", "step-000005"]
     assert load_state(latest_state(tmp_path), *small()).step == 5
 
@@ -174,7 +179,7 @@ def test_a_state_that_more_processes_save_again_has_a_random_state_for_each(tmp_
     """As one that had ended is resumed on two and ends at once."""
     for processes in (1, 2):
         own = torch.get_rng_state()[None].repeat(processes, 1)
-        save_state(tmp_path, *small(), Progress(step=5, processes=processes), random={"cpu": own})
+        save(tmp_path, *small(), Progress(step=5, processes=processes), random={"cpu": own})
     assert load_state(latest_state(tmp_path), *small(), rank=1).processes == 2
 
 
@@ -183,7 +188,7 @@ def test_settings_of_the_optimiser_that_were_changed_since_hold_and_its_moments_
     for parameter in system.parameters():
         parameter.grad = torch.ones_like(parameter)
     optimizer.step()
-    save_state(tmp_path, system, optimizer, Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
+    save(tmp_path, system, optimizer, Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
     system, changed = build("transformer:preset=tiny", 8), {"betas": (0.8, 0.9), "weight_decay": 0.3}
     again = torch.optim.AdamW(system.parameters(), **changed)
     load_state(latest_state(tmp_path), system, again)
@@ -195,7 +200,7 @@ def test_settings_of_the_optimiser_that_were_changed_since_hold_and_its_moments_
 def test_a_state_of_another_number_of_trained_tensors_is_refused(tmp_path):
     """Its optimiser's numbers would go to other tensors than they are of."""
     system, optimizer = small()
-    save_state(tmp_path, system, optimizer, Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
+    save(tmp_path, system, optimizer, Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
     system, _ = small()
     count = len(list(system.parameters()))
     fewer = torch.optim.AdamW(list(system.parameters())[1:])
@@ -215,7 +220,7 @@ class Payload:
 
 @pytest.mark.parametrize("write", [partial(pickle.dump, protocol=2), torch.save], ids=["pickle", "torch.save"])
 def test_a_pickle_in_place_of_the_optimisers_tensors_is_refused_unopened(tmp_path, write):
-    save_state(tmp_path, *small(), Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
+    save(tmp_path, *small(), Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
     with (tmp_path / "step-000005" / "optimizer.pt").open("wb") as file:
         write({"optimizer": Payload(tmp_path / "ran")}, file)
     with pytest.raises(CheckpointError, match="step-000005: this state cannot be read"):
@@ -224,7 +229,7 @@ def test_a_pickle_in_place_of_the_optimisers_tensors_is_refused_unopened(tmp_pat
 
 
 def test_a_state_that_cannot_be_read_says_how_to_go_on(tmp_path):
-    save_state(tmp_path, *small(), Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
+    save(tmp_path, *small(), Progress(step=5), random={"cpu": torch.get_rng_state()[None]})
     file = tmp_path / "step-000005" / "optimizer.pt"
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(
