@@ -293,7 +293,7 @@ class Loop:
             self._settle(late)
         while not (self.progress.finished or late):
             self._train(next(groups))
-            late = minutes is not None and self._asks_now() and self._any(time.perf_counter() > deadline)
+            late = minutes is not None and self._time_is_checked() and self._any(time.perf_counter() > deadline)
             self._settle(late)
         return self.progress
 
@@ -387,7 +387,7 @@ class Loop:
         """True if the flag is set on any process; a process must never stop alone, as others would wait for it."""
         return flag if self.accelerator.num_processes == 1 else bool(self._summed(flag)[0] > 0)
 
-    def _asks_now(self) -> bool:
+    def _time_is_checked(self) -> bool:
         """True if the time is looked at after this step: several processes would wait for each other every time."""
         return self.accelerator.num_processes == 1 or self._every(self.config.training.log_every)
 

@@ -1,7 +1,7 @@
-"""The operators of a training step and of a step of beam search, each of which a GPU launches at least one kernel for.
+"""Counts the operators of a training step and of a beam-search step; on a GPU each launches at least one kernel.
 
-They are counted on a CPU, with a batch so small that nothing is computed in parts, as larger ones are there for the
-cache's sake. Operators that only look at a tensor in another shape, or make room for one, are left out.
+They are counted on a CPU. There large batches are computed in parts that fit into the cache, unlike on a GPU, so the
+batch is small. Views and allocations are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WITHOUT_KERNEL = (
     "lift_fresh",
 )
 BEAM_STEPS = 8
-FEW = Shape(vocabulary=500, batch_tokens=40, sentences=4, batch_sentences=4, length=6)
+FEW_SENTENCES = Shape(vocabulary=500, batch_tokens=40, sentences=4, batch_sentences=4, length=6)
 
 
 class CountOperators(TorchDispatchMode):
@@ -48,7 +48,7 @@ class CountOperators(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def count_launches(name: str, precision: str = "float32", shape: Shape = FEW) -> dict[str, int]:
+def count_launches(name: str, precision: str = "float32", shape: Shape = FEW_SENTENCES) -> dict[str, int]:
     """The operators of one training step, forward, backward and update, and of one step of beam search.
 
     casts: those of forward and backward that change the type of a tensor.

@@ -221,7 +221,7 @@ def benchmark_profile(
     from workbench.benchmark.workload import Shape
 
     check_device(device)
-    _check_profiled(precision)
+    _check_precision(precision)
     few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
     profiled = profile(_in_preset(system, "small"), few, precision, device, threads)
     print_table(pd.DataFrame(profiled.operators))
@@ -234,7 +234,7 @@ def benchmark_launches(
     systems: Annotated[list[str] | None, typer.Argument(help="Systems of the catalogue")] = None,
     precision: Annotated[str, typer.Option(help="Precision: float32 or bfloat16")] = "float32",
 ) -> None:
-    """Count the operators of a training step and of a step of beam search; a GPU launches a kernel for each at least.
+    """Count the operators of a training step and of a beam-search step; on a GPU each launches at least one kernel.
 
     Counted on a CPU, with a few sentences; casts are part of forward and backward.
     """
@@ -242,12 +242,12 @@ def benchmark_launches(
 
     from workbench.benchmark.launches import count_launches
 
-    _check_profiled(precision)
+    _check_precision(precision)
     names = [_in_preset(system, "small") for system in systems or ["transformer"]]
     print_table(pd.DataFrame([{"system": name, **count_launches(name, precision)} for name in names]))
 
 
-def _check_profiled(precision: str) -> None:
+def _check_precision(precision: str) -> None:
     if precision not in ("float32", "bfloat16"):
         refuse(f"--precision {precision}: choose float32 or bfloat16")
 

@@ -115,7 +115,7 @@ def test_two_ranks_in_float32_have_the_losses_of_one_process(new_run, prepared):
     assert_same_losses(one, two, 30, 1e-4)
 
 
-def shares_of_letters(sources, hypotheses, references) -> list[float]:
+def letters_by_place(sources, hypotheses, references) -> list[float]:
     """A reward that depends on every sentence, and on its place among them."""
     return [len(set(text)) / (1 + place) for place, text in enumerate(hypotheses)]
 
@@ -125,8 +125,8 @@ def test_two_ranks_share_dev_and_find_what_one_process_finds(new_run, system):
     """Losses and the metric of early stopping to the last bit; of other weights they would not be comparable so."""
     settings = {"max_steps": 1, "validate_every": 1, "batch_tokens": 60, "early_stopping": {"metric": "adequacy"}}
     one, two = (new_run(name, system, {"batch_tokens": 60, "max_length": 6}, **settings) for name in ("one", "two"))
-    assert train(one, DevShares("alone"), shares_of_letters) == 0
-    ranks = start_ranks(two, (DevShares("rank-0"), DevShares("rank-1")), shares_of_letters)
+    assert train(one, DevShares("alone"), letters_by_place) == 0
+    ranks = start_ranks(two, (DevShares("rank-0"), DevShares("rank-1")), letters_by_place)
     assert [rank.ended() for rank in ranks] == [0, 0]
     alone, together = (
         next(e for e in read_events(run / "training.jsonl") if e["event"] == "valid") for run in (one, two)

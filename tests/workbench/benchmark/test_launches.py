@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from workbench.benchmark.launches import FEW, CountOperators, count_launches
+from workbench.benchmark.launches import FEW_SENTENCES, CountOperators, count_launches
 
 
-def test_what_only_looks_at_a_tensor_or_makes_room_is_not_counted():
+def test_views_and_allocations_are_not_counted():
     values = torch.ones(2, 3)
     with CountOperators() as counted:
         torch.empty(3).copy_(values.view(6)[:3].t())
@@ -30,5 +30,5 @@ def test_each_layer_adds_as_much(precision):
 
 @pytest.mark.parametrize("name", ["transformer", "em-routing", "gdr-bow-bca"])
 def test_a_larger_batch_adds_nothing(name):
-    larger = replace(FEW, batch_tokens=80, batch_sentences=2)
+    larger = replace(FEW_SENTENCES, batch_tokens=80, batch_sentences=2)
     assert count_launches(f"{name}:preset=tiny", shape=larger) == count_launches(f"{name}:preset=tiny")
