@@ -200,6 +200,10 @@ class TrainingConfig(Section):
     tf32: bool = Field(
         True, description="on CUDA devices: products of float32 with 10 bits of mantissa, by tensor cores"
     )
+    compile: bool = Field(
+        False,
+        description="compile the Transformer's blocks, for batches of few shapes; for GPUs: on CPUs it gains nothing",
+    )
     optimizer: Literal["adamw"] = "adamw"
     learning_rate: float = Field(7e-4, gt=0, le=10, description="Adam moves a weight about so far in a step")
     schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = "inverse_sqrt"
@@ -251,6 +255,8 @@ class TrainingConfig(Section):
             )
         if self.init_params and self.init_from is None:
             raise ValueError("init_params: does nothing without init_from; name the run whose tensors these are")
+        if self.compile and self.adequacy.weight:
+            raise ValueError("compile: batches are filled up, and adequacy.weight samples for real sentences; drop one")
         if self.adequacy.weight and self.init_from is None:
             raise ValueError(
                 "adequacy.weight: what an untrained system draws is noise, and of its rewards nothing can be learned; "

@@ -213,7 +213,7 @@ class System(nn.Module):
         """Weighted sums per sentence [S] of every loss term; `main` is the translation's cross-entropy, in nats."""
         matrix, bias = self.backbone.output_matrix
         predictions = [forced.main, *forced.predictions]
-        real = batch.target_mask, label_smoothing, batch.target_tokens
+        real = batch.target_mask, label_smoothing, batch.target_tokens, batch.sentences is not None
         terms = prediction_losses(predictions, matrix, bias, batch.target, *real)
         losses = {prediction.name: prediction.weight * terms[prediction.name] for prediction in predictions}
         for name, mechanism in self.named_mechanisms.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +66,8 @@ class Positions(nn.Module):
 class Block(nn.Module):
     """Encoder layer, and base of decoder layers: residual connections, pre- or post-norm, feed-forward part."""
 
+    sublayers: ClassVar = ("attend_to_itself", "feed_forward")  # functions of tensors alone, which can be compiled
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
@@ -84,16 +87,32 @@ class Block(nn.Module):
         x = x + self.drop(change)
         return x if self.pre_norm else norm(x)
 
+    def attend_to_itself(
+        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The stream [S, N, d] after self-attention, and its weights as of `SelfAttention.forward`."""
+        change, share = self.attention(self.enter(x, self.attention_norm), mask, causal, weights)
+        return self.leave(x, change, self.attention_norm), share
+
     def feed_forward(self, x: Tensor) -> Tensor:
         hidden = self.activation_drop(self.activation(self.expand(self.enter(x, self.feed_forward_norm))))
         return self.leave(x, self.contract(hidden), self.feed_forward_norm)
 
 
 class DecoderBlock(Block):
+    sublayers = (*Block.sublayers, "attend_to_memory")
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.cross = CrossAttention(config.d_model, config.d_model, config.heads, config.attention_dropout)
         self.cross_norm = nn.LayerNorm(config.d_model)
+
+    def attend_to_memory(
+        self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The stream [S, N, d] after attention to the memory, and its weights as of `CrossAttention.forward`."""
+        change, share = self.cross(self.enter(x, self.cross_norm), keys_and_values, mask, weights)
+        return self.leave(x, change, self.cross_norm), share
 
 
 def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Tensor]]:
@@ -126,8 +145,7 @@ def encode_stack(
     records_attention = active.wants("encoder.self_attention")
     for number, block in enumerate(blocks):
         x = active.at(HookPoint.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
-        change, share = block.attention(block.enter(x, block.attention_norm), mask, False, records_attention)
-        x = block.leave(x, change, block.attention_norm)
+        x, share = block.attend_to_itself(x, mask, False, records_attention)
         x = active.at(HookPoint.ENCODER_SUBLAYER, x, view)
         x = block.feed_forward(x)
         layers.append(x)
@@ -240,14 +258,15 @@ class Transformer(nn.Module):
         self_shares, cross_shares = [], []
 
         def self_attention(number: int, x: Tensor) -> Tensor:
-            change, share = self.decoder[number].attention(x, None, True, records_self)
+            x, share = self.decoder[number].attend_to_itself(x, None, True, records_self)
             self_shares.append(share)
-            return change
+            return x
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
-            change, share = self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, records_cross)
+            kept = sentence["cross"][:, number]
+            x, share = self.decoder[number].attend_to_memory(x, kept, memory_mask, records_cross)
             cross_shares.append(share)
-            return change
+            return x
 
         x = self._decode(x, view, active, self_attention, cross_attention)
         if records_self:
@@ -302,23 +321,23 @@ class Transformer(nn.Module):
         )
 
         def self_attention(number: int, x: Tensor) -> Tensor:
-            return self.decoder[number].attention.step(x, slots[:, number], used, seen)
+            block = self.decoder[number]
+            change = block.attention.step(block.enter(x, block.attention_norm), slots[:, number], used, seen)
+            return block.leave(x, change, block.attention_norm)
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
-            return self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, False)[0]
+            return self.decoder[number].attend_to_memory(x, sentence["cross"][:, number], memory_mask, False)[0]
 
         return self._decode(x, view, active, self_attention, cross_attention), {"seen": seen}, view
 
     def _decode(self, x: Tensor, view: View, active: ActiveMechanisms, self_attention, cross_attention) -> Tensor:
-        """The decoder stack over N positions, with the two attention functions of a forced pass or a step."""
+        """The decoder stack over N positions, with the two attention sublayers of a forced pass or a step."""
         layers = [x]
         read = _normed_layers(layers, self.decoder_norm)
         for number, block in enumerate(self.decoder):
             x = active.at(HookPoint.DECODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
-            x = block.leave(x, self_attention(number, block.enter(x, block.attention_norm)), block.attention_norm)
-            x = active.at(HookPoint.DECODER_SUBLAYER, x, view)
-            x = block.leave(x, cross_attention(number, block.enter(x, block.cross_norm)), block.cross_norm)
-            x = block.feed_forward(x)
+            x = active.at(HookPoint.DECODER_SUBLAYER, self_attention(number, x), view)
+            x = block.feed_forward(cross_attention(number, x))
             layers.append(x)
         x = active.at(HookPoint.DECODER_STACK_OUTPUT, x, view.show(layers=read))
         view.show(guide=x)

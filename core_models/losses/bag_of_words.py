@@ -92,7 +92,7 @@ class BagOfWords:
             others = one_logit(vectors, matrix.sum(0)) + offsets.sum() - pad - logits(types)
             smooth = (len(matrix) - 1 - real.select(self._sums(types.long()))) * log_z - others
             negative = (1 - eps) * negative + eps / (len(matrix) - 2) * counts * smooth
-        return negative / counts if self.bag.mean else negative
+        return negative / counts.clamp(min=1) if self.bag.mean else negative  # a place of padding may have no word
 
     def _new_types(self) -> Tensor:
         """First occurrences of each word, read from the bag's fixed end: [S, T] bool."""

@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 class Positions:
-    """The P positions of sentences [S, T] where `mask` is True, in row order."""
+    """The P positions of sentences [S, T] where `mask` is True, in row order; or all, of which the others count 0."""
 
-    def __init__(self, mask: Tensor, places: Tensor) -> None:
-        self.mask, self._places = mask, places  # [P] int64: places in the flattened mask
+    def __init__(self, mask: Tensor, places: Tensor | None) -> None:
+        self.mask, self._places = mask, places  # [P] int64: places in the flattened mask; None for all
 
     @classmethod
     def of(cls, mask: Tensor, count: int | None = None) -> Positions:
@@ -20,15 +20,23 @@ class Positions:
             return cls(mask, torch.nonzero(flat)[:, 0])
         return cls(mask, torch.nonzero_static(flat, size=count)[:, 0])
 
+    @classmethod
+    def every(cls, mask: Tensor) -> Positions:
+        """All positions of mask [S, T], P = S T, whatever the mask holds."""
+        return cls(mask, None)
+
     def __len__(self) -> int:
-        return len(self._places)
+        return self.mask.numel() if self._places is None else len(self._places)
 
     def select(self, values: Tensor) -> Tensor:
         """Values at the positions: [S, T, ...] -> [P, ...]."""
-        return values.flatten(0, 1).index_select(0, self._places)
+        flat = values.flatten(0, 1)
+        return flat if self._places is None else flat.index_select(0, self._places)
 
     def sums(self, values: Tensor) -> Tensor:
         """Sums of the positions' values in each sentence: [P] -> [S]."""
+        if self._places is None:
+            return torch.where(self.mask, values.view(self.mask.shape), 0.0).sum(1)
         sentences, width = self.mask.shape
         return values.new_zeros(sentences).index_add(0, self._places // max(1, width), values)
 

@@ -92,8 +92,8 @@ class DocumentEncoder(Mechanism):
         x = self.drop(self.embed(words) * self.scale + self.positions(0, words.shape[1]))
         shown = never_empty(order.mask)  # where there is no context, what comes of it is not read
         for layer in self.encoder:
-            change, _ = layer.attention(layer.enter(x, layer.attention_norm), shown, False, False)
-            x = layer.feed_forward(layer.leave(x, change, layer.attention_norm))
+            x, _ = layer.attend_to_itself(x, shown, False, False)
+            x = layer.feed_forward(x)
         memory, stored = self.norm(x), {"mask": order.mask}
         for side in self.sides:
             keys = [sublayer.attend.attention.keys_and_values(memory) for sublayer in self.sublayers[side]]

@@ -20,12 +20,13 @@ from core_models.devices import check_device, resolved
 from core_models.settings import ConfigError
 from core_models.system import System
 from core_models.system_builder import build, parameters
-from core_models.text.batches import BatchLoader
+from core_models.text.batch_loader import BatchLoader
 from core_models.text.parallel import TextError
 from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
 from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
+from core_models.training.compiled_blocks import compile_blocks
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.loss_module import Objective
 from core_models.training.precision import Precision, TimedPrecision, allow_tf32, timed_precision
@@ -139,6 +140,7 @@ def _loader(
         vocabularies=vocabularies,
         sampling_alpha=training.subword_alpha,
         context=system.context,
+        buckets=training.compile,
     )
 
 
@@ -166,6 +168,8 @@ def _prepared_loop(
             f"{folder}: its state is {progress.batch} batches into an epoch of {len(loader.text)} sentences; move the "
             "state's folder away to go on from the one before it"
         )
+    if training.compile:
+        compile_blocks(system)
     weight = training.adequacy.weight
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing, weight))
     sampler = None
@@ -242,7 +246,9 @@ def _check_context(training: TrainingConfig, system: System, prepared: Prepared)
         what = f"reads {read}: set the system's own context_sentences" if read else "reads none: take one such as qcn"
         raise ConfigError(f"training.context_sentences: {requested} are asked for and this system {what}")
     for split in ("train", "dev"):
-        loader = BatchLoader(prepared.split(split), training.batch_tokens, context=system.context)
+        loader = BatchLoader(
+            prepared.split(split), training.batch_tokens, context=system.context, buckets=training.compile
+        )
         _check_positions(system, f"{prepared.folder / split}", *loader.longest())
 
 

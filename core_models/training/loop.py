@@ -27,7 +27,8 @@ from torch import Tensor, nn
 from core_models.checkpoint import SharedWeights
 from core_models.config import WEIGHTS, RunConfig
 from core_models.system import System
-from core_models.text.batches import Batch, BatchLoader
+from core_models.text.batch_loader import BatchLoader
+from core_models.text.batches import Batch
 from core_models.text.prepared import Prepared
 from core_models.training.fitting_batches import FittingBatches
 from core_models.training.gradient_check import UnreadUpdate, Update
@@ -95,7 +96,9 @@ class Loop:
     def step(self, group: list[Batch]) -> UnreadUpdate:
         """One update, skipped on the device if a loss or the gradient is not finite; the same on every process."""
         training, number = self.config.training, self.progress.step + 1
-        counts = self._summed(sum(batch.target_tokens for batch in group), sum(map(len, group)))
+        counts = self._summed(
+            sum(batch.target_tokens for batch in group), sum(batch.real_sentences for batch in group)
+        )
         normalizer = counts[0 if training.loss_normalization == "tokens" else 1]
         forget = partial(self.optimizer.zero_grad, set_to_none=True)
         sums, samples = self._fitting.run(group, partial(self._gradients, normalizer=normalizer), forget)

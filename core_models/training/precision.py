@@ -17,7 +17,8 @@ from torch import nn
 
 from core_models.config import TrainingConfig
 from core_models.system import System
-from core_models.text.batches import Batch, BatchLoader
+from core_models.text.batch_loader import BatchLoader
+from core_models.text.batches import Batch
 from core_models.training.loss_module import Objective
 
 Precision = Literal["float32", "bfloat16", "float64"]

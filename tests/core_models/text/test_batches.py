@@ -11,8 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core_models.text.batch_loader import BatchLoader
 from core_models.text.batch_plan import BatchPlan
-from core_models.text.batches import BatchLoader, collate
+from core_models.text.batches import collate
 from core_models.text.documents import ContextUse
 from core_models.text.parallel import ParallelText, TextError, read_parallel
 from core_models.text.prepared import prepare

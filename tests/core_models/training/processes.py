@@ -21,7 +21,7 @@ import torch
 from core_models import checkpoint
 from core_models.backbones import transformer
 from core_models.checkpoint import write_weights
-from core_models.text.batches import BatchLoader
+from core_models.text.batch_loader import BatchLoader
 from core_models.training import loop
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog

@@ -10,7 +10,8 @@ from core_models.checkpoint import SharedWeights, read_tensors
 from core_models.config import read_config
 from core_models.settings import ConfigError
 from core_models.system_builder import build
-from core_models.text.batches import BatchLoader, collate
+from core_models.text.batch_loader import BatchLoader
+from core_models.text.batches import collate
 from core_models.training import fit as fitting
 from core_models.training import loop
 from core_models.training.events import read_events

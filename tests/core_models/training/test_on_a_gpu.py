@@ -9,7 +9,8 @@ from accelerate.state import AcceleratorState
 
 from core_models.checkpoint import read_tensors
 from core_models.system import System
-from core_models.text.batches import BatchLoader, collate
+from core_models.text.batch_loader import BatchLoader
+from core_models.text.batches import collate
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.prefetch import prefetched

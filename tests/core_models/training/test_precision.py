@@ -8,7 +8,7 @@ import yaml
 
 from core_models.config import TrainingConfig, read_config
 from core_models.system_builder import build
-from core_models.text.batches import BatchLoader
+from core_models.text.batch_loader import BatchLoader
 from core_models.training.events import read_events
 from core_models.training.fit import _optimizer, fit
 from core_models.training.precision import (

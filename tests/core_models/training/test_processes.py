@@ -10,7 +10,7 @@ import pytest
 
 from core_models.checkpoint import read_tensors
 from core_models.system_builder import build
-from core_models.text.batches import BatchLoader
+from core_models.text.batch_loader import BatchLoader
 from core_models.text.documents import ContextUse
 from core_models.training.events import read_events
 from core_models.training.fit import fit

@@ -14,7 +14,7 @@ from core_models.config import SearchConfig, TrainingConfig
 from core_models.decoding import Hypothesis, beam_search, sample
 from core_models.settings import ConfigError, parse
 from core_models.system_spec import describe
-from core_models.text.batches import BatchLoader
+from core_models.text.batch_loader import BatchLoader
 from core_models.text.vocabulary import BOS, EOS, PAD, UNK
 from core_models.training.events import read_events
 from core_models.training.fit import fit

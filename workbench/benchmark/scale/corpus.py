@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from core_models.resources import allocator_settings
-from core_models.text.batches import BatchLoader
+from core_models.text.batch_loader import BatchLoader
 from core_models.text.mmap_arrays import SIDES, BinaryText
 from workbench.benchmark.scale.stages import Stages, measure_apart
 

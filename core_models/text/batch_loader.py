@@ -1,0 +1,139 @@
+"""The batches of a binarized text, epoch by epoch, as a batch plan cuts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core_models.text.batch_plan import BatchPlan
+from core_models.text.batches import Batch, collate
+from core_models.text.buckets import filled, rounded
+
+from .documents import ContextUse, Ids, prepend_context
+from .parallel import TextError
+from .vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from core_models.text.mmap_arrays import BinaryText
+
+
+class BatchLoader:
+    """The batches of a binarized text, epoch by epoch, as tensors on the CPU.
+
+    With `sampling_alpha` each sentence is segmented again from its text, depending only on (seed, epoch, sentence); the
+    plan uses the stored lengths, so such a batch may exceed the budget. context: the context sentences to include,
+    never across a document boundary. buckets: batches have few shapes, see `core_models.text.buckets`.
+    """
+
+    def __init__(
+        self,
+        text: BinaryText,
+        token_budget: int,
+        seed: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        max_sentences: int | None = None,
+        vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
+        sampling_alpha: float | None = None,
+        nbest: int = 64,
+        context: ContextUse = ContextUse(),  # noqa: B008 - it is frozen
+        buckets: bool = False,
+    ) -> None:
+        if sampling_alpha is not None and vocabularies is None:
+            raise TextError("subword sampling needs vocabularies=(source, target) to segment with.")
+        if context.sentences:
+            _check_context(text, context)
+        self.text, self.seed, self.context, self._buckets = text, seed, context, buckets
+        self._token_budget, self._rank, self._world, self._max_sentences = token_budget, rank, world, max_sentences
+        self._vocabularies, self._sampling_alpha, self._nbest = vocabularies, sampling_alpha, nbest
+        self._plan: tuple[int, BatchPlan] | None = None
+
+    def plan(self, epoch: int) -> BatchPlan:
+        """The epoch's plan; the last plan is cached."""
+        if self._plan is None or self._plan[0] != epoch:
+            self._plan = None  # two plans of a large corpus need not be in memory at once
+            sources, targets, widths = self._lengths()
+            settings = (self._token_budget, self.seed, epoch, self._rank, self._world, self._max_sentences)
+            self._plan = (epoch, BatchPlan(sources, targets, *settings, widths))
+        return self._plan[1]
+
+    def longest(self) -> tuple[int, int]:
+        """Positions of the longest source (with joined context) and of the longest target, with EOS."""
+        sources, targets, _ = self._lengths()
+        return int(sources.max()) + 1, int(targets.max()) + 1
+
+    def _lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Lengths of sources and targets, and the padded width of their context; those of buckets are rounded up."""
+        sources, targets, use = self.text.source_lengths, self.text.target_lengths, self.context
+        joined, widths = sources, None
+        if use.sentences:
+            longest, total = self.text.context_lengths(_at_most(sources, use.longest), use.sentences, use.after)
+            outputs = longest
+            if use.outputs:
+                outputs, _ = self.text.context_lengths(_at_most(targets, use.longest), use.sentences)
+            if use.joined:
+                joined = sources + total
+            else:
+                longest = np.maximum(longest, outputs)
+                widths = (rounded(longest) if self._buckets else longest) * use.entries * (2 if use.outputs else 1)
+        if self._buckets:
+            joined, targets = rounded(joined + 1) - 1, rounded(targets + 1) - 1  # + 1 for EOS
+        return joined, targets, widths
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The epoch's batches on this rank, from batch number `start` on; skipping takes no time."""
+        plan = self.plan(epoch)
+        return (self._batch(plan[number], epoch) for number in range(start, len(plan)))
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """Batch `number` (from 0) of the epoch's plan."""
+        return self._batch(self.plan(epoch)[number], epoch)
+
+    def _batch(self, indices: np.ndarray, epoch: int) -> Batch:
+        batch = self._collated(indices, epoch)
+        return filled(batch, self._token_budget) if self._buckets else batch
+
+    def _collated(self, indices: np.ndarray, epoch: int) -> Batch:
+        sources = [self._segment(0, i, epoch) for i in indices]
+        targets = [self._segment(1, i, epoch) for i in indices]
+        use = self.context
+        if not use.sentences:
+            return collate(sources, targets, indices=indices)
+        before = [self.text.before(i, use.sentences) + self.text.after(i, use.after) for i in indices]
+        contexts = [self._context(0, rows, epoch) for rows in before]
+        if use.joined:
+            sources = [prepend_context(ids, context) for ids, context in zip(sources, contexts, strict=True)]
+            return collate(sources, targets, indices=indices)
+        outputs = [self._context(1, rows, epoch) for rows in before] if use.outputs else None
+        return collate(sources, targets, contexts, indices, outputs)
+
+    def _context(self, side: int, rows: list[int | None], epoch: int) -> list[Ids | None]:
+        # A sampled segmentation may be longer than the stored one, whose length was checked.
+        return [None if i is None else self._segment(side, i, epoch)[: self.context.longest] for i in rows]
+
+    def _segment(self, side: int, index: int, epoch: int) -> Ids:
+        if self._sampling_alpha is None or self._vocabularies is None:
+            return (self.text.source, self.text.target)[side](index)
+        line = (self.text.source_text, self.text.target_text)[side](index)
+        generator = np.random.Generator(np.random.PCG64([self.seed, epoch, index, side]))
+        return self._vocabularies[side].sample(line, self._sampling_alpha, generator, self._nbest)
+
+
+def _at_most(lengths: np.ndarray, most: int) -> np.ndarray:
+    """Lengths [N] clipped to `most`, in their own type, which may be too small for that number."""
+    return np.minimum(lengths, min(most, np.iinfo(lengths.dtype).max))
+
+
+def _check_context(text: BinaryText, use: ContextUse) -> None:
+    """Raise TextError if a text lacks the requested context."""
+    if text.documents is None:
+        raise TextError("context sentences need document ids, and this text has none: prepare it with `.docids`.")
+    sides = [text.source_lengths, text.target_lengths] if use.outputs else [text.source_lengths]
+    longest = max(int(side.max()) for side in sides)
+    if longest > use.longest and not use.cut:
+        raise TextError(
+            f"{text.folder}: a sentence has {longest} pieces, and this system reads at most {use.longest} of a context "
+            "sentence: give it a larger context_length or long_context=cut, or prepare with a smaller max_length."
+        )

@@ -1,0 +1,84 @@
+"""Batches of few shapes: filled up they train the same, and no shape of a step depends on what is in a batch."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from core_models.system_catalogue import catalogue
+from core_models.text.batches import Batch
+from core_models.text.buckets import filled, rounded
+from tests.core_models import laws
+from tests.core_models.laws import SYSTEMS, backward, batch_of, random_sentences, random_system, training_terms
+from tests.fake_cuda import CUDA, FakeCuda
+
+pytestmark = pytest.mark.long
+LENGTH = 8  # of the bucket of all sentences here
+
+
+class Shapes(TorchDispatchMode):
+    """The operators that are called inside the context, each with the shapes it is given and returns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.calls.append((str(func), *map(_shapes, (args, kwargs, result))))
+        return result
+
+
+def _shapes(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return tuple(value.shape)
+    if isinstance(value, list | tuple):
+        return tuple(map(_shapes, value))
+    return value if isinstance(value, int) and not isinstance(value, bool) else type(value).__name__
+
+
+def some_batch(system, seed: int) -> Batch:
+    """Three to five sentences of different lengths, all of one bucket."""
+    lengths = {1: ([5, 2, 3], [2, 6, 0]), 2: ([7, 1, 4, 6, 3], [5, 5, 1, 7, 2])}[seed]
+    return batch_of(system, *(random_sentences(side, seed + place) for place, side in enumerate(lengths)))
+
+
+def in_bucket(system, batch: Batch) -> Batch:
+    """The batch filled up to six sentences."""
+    use = system.context
+    context = 0 if use.joined else use.entries * LENGTH * (1 + use.outputs)
+    return filled(batch, 6 * (max(LENGTH, int(rounded(batch.source.shape[1]))) + context))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_filled_batch_has_the_losses_and_gradients_of_the_batch(name):
+    system = random_system(name)
+    batch = some_batch(system, 1)
+    bucketed = in_bucket(system, batch)
+    assert len(bucketed) > len(batch) == bucketed.real_sentences
+    terms, others = (training_terms(system, each) for each in (batch, bucketed))
+    for term, value in terms.items():
+        torch.testing.assert_close(others[term][: len(batch)], value, atol=1e-9, rtol=1e-9)
+        assert not others[term][len(batch) :].any()
+    gradients = []
+    for each in (batch, bucketed):
+        backward(system, each)
+        gradients.append([parameter.grad.clone() for parameter in system.parameters() if parameter.grad is not None])
+    for gradient, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(other, gradient, atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_shapes_of_a_training_step_depend_on_the_bucket_alone(name, monkeypatch):
+    monkeypatch.setattr(laws, "DEVICE", str(CUDA))
+    calls = []
+    with FakeCuda():
+        system = random_system(name, torch.float32)
+        for seed in (1, 2, 1):  # the first step also makes what later ones keep
+            batch = in_bucket(system, some_batch(system, seed))
+            with Shapes() as shapes:
+                backward(system, batch)
+            calls.append(shapes.calls)
+    assert calls[1] == calls[2]
