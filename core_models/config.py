@@ -301,6 +301,11 @@ class SearchConfig(Section):
     precision: Literal["full", "bfloat16", "int8"] = Field(
         "full", description="of the products: as the weights are, bfloat16 autocast, or 8-bit integers (CPU)"
     )
+    compile: bool = Field(
+        False,
+        description="batches of few shapes and a compiled step, whose shapes do not grow with the output; for GPUs: on "
+        "CPUs it is slower",
+    )
     test_loss: TestLoss = Field(
         "as_built",
         description="distributions of PAST and FUTURE losses: left out, averaged into the system's own, or as its own "
@@ -311,6 +316,8 @@ class SearchConfig(Section):
     def _enough(self) -> SearchConfig:
         if self.n_best > self.beam:
             raise ValueError(f"n_best: {self.n_best} hypotheses cannot come from a beam of {self.beam}")
+        if self.compile and self.finished_hypotheses == "keep":
+            raise ValueError("compile: a search that keeps finished hypotheses is not compiled; leave one of them out")
         return self
 
     def changed(self, changes: Mapping[str, Any]) -> SearchConfig:

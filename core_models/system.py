@@ -256,17 +256,24 @@ class System(nn.Module):
             return Scores(values, False)
         return Scores(mixed_distributions([values, *mixing]), True)
 
-    def start(self, encoded: Encoded) -> State:
-        """The initial state of a search: one empty hypothesis per sentence."""
+    def start(self, encoded: Encoded, beams: int | None = None) -> State:
+        """The initial state of a search: one empty hypothesis per sentence.
+
+        beams: so many equal ones, for a search in which no shape of a step depends on its position. Raises ConfigError
+        if the backbone has no such steps.
+        """
         active = ActiveMechanisms(self.named_mechanisms, encoded.sentence, {}, forced=False)
-        room, first_states = self.backbone.start(encoded.sentence[BACKBONE], active)
+        room, first_states = self.backbone.start(encoded.sentence[BACKBONE], active, beams is not None)
         hypothesis = {BACKBONE: first_states}
         first = self._first(encoded)
         hypothesis.update(
             {name: {key: value.contiguous() for key, value in named.items()} for name, named in first.items() if named}
         )
         sentence = {**encoded.sentence, BACKBONE: {**encoded.sentence[BACKBONE], **room}}
-        return State(0, encoded.mask, sentence, hypothesis)
+        state = State(0, encoded.mask, sentence, hypothesis)
+        if beams is None:
+            return state
+        return state.select(None, torch.zeros(len(encoded.mask), beams, dtype=torch.long, device=encoded.mask.device))
 
     def step(self, words: Tensor, state: State) -> tuple[Scores, State]:
         """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state.

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core_models.backbones.foreign_frame import Frame
+from core_models.backbones.foreign_frame import Frame, refuse_fixed_shapes
 from core_models.backbones.foreign_layers import cache_of, flat, observed, tensors_of
 from core_models.backbones.foreign_tables import head_bias, table_of
 from core_models.config import ModelConfig
@@ -128,9 +128,10 @@ class ForeignEncoderDecoder(nn.Module):
         return state if self.head_scale == 1 else state * self.head_scale
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Keys and values of the prompt but its last word, NUMBER.keys and NUMBER.values [S, 1, H, t, e]."""
+        refuse_fixed_shapes(fixed_shapes)
         memory = sentence["memory"]
         empty = memory.new_zeros(len(memory), 1, self.heads, 0, self.head_width)
         first = {f"{number}.{kind}": empty for number in range(len(self._blocks())) for kind in ("keys", "values")}

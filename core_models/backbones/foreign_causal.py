@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core_models.backbones.foreign_frame import refuse_fixed_shapes
 from core_models.backbones.foreign_layers import cache_of, observed, tensors_of
 from core_models.backbones.foreign_tables import Table, head_bias, table_of
 from core_models.config import ModelConfig
@@ -174,9 +175,10 @@ class ForeignDecoder(nn.Module):
             active.record(f"{name}_share", ("layer", "head", "target"), value)
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Keys and values of the prompt but its last word, NUMBER.prompt_keys [S, 1, H, P, e], which beams share."""
+        refuse_fixed_shapes(fixed_shapes)
         prompt, places = self._read_prompt(sentence)
         empty = prompt.new_zeros(len(prompt), self.heads, 0, self.head_width)
         cache = cache_of([(empty, empty) for _ in self.decoder.layers])

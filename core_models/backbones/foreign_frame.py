@@ -12,6 +12,12 @@ from core_models.settings import ConfigError
 from core_models.text.vocabulary import BOS, PAD
 
 
+def refuse_fixed_shapes(asked: bool) -> None:
+    """Raise ConfigError where a search asks an opened model for steps whose shapes do not grow."""
+    if asked:
+        raise ConfigError("search.compile: the steps of an opened model grow with the output; leave compile out")
+
+
 @dataclass(frozen=True)
 class Frame:
     """Words around texts, by our numbers. target: the decoder's prompt, whose last word is what BOS stands for."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core_models.backbones.foreign_frame import Frame
+from core_models.backbones.foreign_frame import Frame, refuse_fixed_shapes
 from core_models.backbones.foreign_tables import head_bias, vocabulary_modules
 from core_models.backbones.transformer import Transformer, encode_stack
 from core_models.config import ModelConfig
@@ -87,9 +87,10 @@ class ForeignTransformer(Transformer):
         return self.frame.folded(shares[..., len(self.frame.prompt) :, :], mask)
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Slots as our Transformer's, with the keys and values of the prompt."""
+        refuse_fixed_shapes(fixed_shapes)
         room, past = super().start(sentence, active)
         read = {**sentence, **room}
         for position, word in enumerate(self.frame.prompt):

@@ -142,9 +142,12 @@ class RNNSearch(nn.Module):
         return {"memory": memory, "keys": self.attention.keys(memory), "first": first[:, None]}
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Images of the annotations under all maps of the attended context [S, I, ...]; initial states [S, 1, ...]."""
+        """Images of the annotations under all maps of the attended context [S, I, ...]; initial states [S, 1, ...].
+
+        Shapes are fixed whether asked or not.
+        """
         maps = [self.context_unit.from_input, self.read_context, *active.attended_maps]
         first_states = {"state": sentence["first"]}
         if self.deep:

@@ -12,6 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from core_models.backbones.search_slots import first_slots, next_slots
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import BackboneSpec, HookPoint, View
 from core_models.interface.mechanism_stack import ActiveMechanisms
@@ -21,7 +22,6 @@ from core_models.layers.embeddings import embedding_tables
 from core_models.settings import ConfigError
 
 FIRST_POSITIONS = 64  # initial rows of the table of sinusoids; a longer request doubles its length
-FIRST_SLOTS = 128  # initial slots for keys and values per sentence in a search; doubled when they are full
 
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
 
@@ -51,22 +51,27 @@ class Positions(nn.Module):
 
     def forward(self, start: int, stop: int) -> Tensor:
         """Rows [stop - start, width]. Raises ConfigError past the end of a learned table."""
+        return self.rows(stop)[start:stop]
+
+    def rows(self, stop: int) -> Tensor:
+        """A table of at least `stop` rows. Raises ConfigError past the end of a learned one."""
         if self.learned is not None:
             if stop > len(self.learned):
                 raise ConfigError(
                     f"a sequence of {stop} positions does not fit the {len(self.learned)} learned ones of this "
                     "model; shorten it or train with larger max_positions"
                 )
-            return self.learned[start:stop]
+            return self.learned
         if stop > len(self.table):
             self.table = self._sinusoids(2 * stop).to(self.table)
-        return self.table[start:stop]
+        return self.table
 
 
 class Block(nn.Module):
     """Encoder layer, and base of decoder layers: residual connections, pre- or post-norm, feed-forward part."""
 
-    sublayers: ClassVar = ("attend_to_itself", "feed_forward")  # functions of tensors alone, which can be compiled
+    # Functions of tensors alone, which can be compiled.
+    sublayers: ClassVar[tuple[str, ...]] = ("attend_to_itself", "feed_forward")
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -286,16 +291,11 @@ class Transformer(nn.Module):
         return shares
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Slots for the keys and values of a search, [S, layers, 2, H, slots, e], and `seen` [S, K, used slots].
-
-        Every word of a sentence's beams fills its own slot for good: reordering beams only changes which slots a
-        hypothesis sees, its past. Keys and values are never copied between beams.
-        """
-        memory, heads = sentence["memory"], self.config.heads
-        shape = len(memory), len(self.decoder), 2, heads, FIRST_SLOTS, self.config.d_model // heads
-        return {"slots": memory.new_empty(shape)}, {"seen": memory.new_zeros(len(memory), 1, 0, dtype=torch.bool)}
+        """Slots for the keys and values of a search and the first state, see `search_slots`."""
+        width = self.config.d_model // self.config.heads
+        return first_slots(sentence["memory"], len(self.decoder), self.config.heads, width, fixed_shapes)
 
     def step(
         self,
@@ -306,29 +306,29 @@ class Transformer(nn.Module):
         memory_mask: Tensor,
         active: ActiveMechanisms,
     ) -> tuple[Tensor, dict[str, Tensor], View]:
-        """Step one position of every hypothesis: words [S, K] -> [S, K, d] and `seen`; fills slots in place."""
-        beams = words.shape[1]
-        used = hypothesis["seen"].shape[2]
-        itself = torch.eye(beams, dtype=torch.bool, device=words.device).expand(len(words), -1, -1)
-        seen = torch.cat([hypothesis["seen"], itself], dim=2)
-        slots = sentence["slots"]
-        if used + beams > slots.shape[4]:
-            room = max(slots.shape[4], beams)
-            slots = sentence["slots"] = torch.cat([slots, slots.new_empty(*slots.shape[:4], room, slots.shape[5])], 4)
-        x = self._embed_target(words, self.target_positions(position, position + 1))
+        """Step one position of every hypothesis: words [S, K] -> [S, K, d] and its state; fills slots in place."""
+        places, stepped = next_slots(sentence, hypothesis, position, words.shape[1])
+        slots, seen = sentence["slots"], stepped["seen"]
+        x = self._embed_target(words, self._target_position(position, hypothesis))
         view = View("decoder").show(
             mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
 
         def self_attention(number: int, x: Tensor) -> Tensor:
             block = self.decoder[number]
-            change = block.attention.step(block.enter(x, block.attention_norm), slots[:, number], used, seen)
+            change = block.attention.step(block.enter(x, block.attention_norm), slots[:, number], places, seen)
             return block.leave(x, change, block.attention_norm)
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
             return self.decoder[number].attend_to_memory(x, sentence["cross"][:, number], memory_mask, False)[0]
 
-        return self._decode(x, view, active, self_attention, cross_attention), {"seen": seen}, view
+        return self._decode(x, view, active, self_attention, cross_attention), stepped, view
+
+    def _target_position(self, position: int, hypothesis: Mapping[str, Tensor]) -> Tensor:
+        """The row of one position, [1, d]; by the number that the device has, if it has one."""
+        if "position" not in hypothesis:
+            return self.target_positions(position, position + 1)
+        return self.target_positions.rows(position + 1).index_select(0, hypothesis["position"][0, :1])
 
     def _decode(self, x: Tensor, view: View, active: ActiveMechanisms, self_attention, cross_attention) -> Tensor:
         """The decoder stack over N positions, with the two attention sublayers of a forced pass or a step."""

@@ -22,6 +22,7 @@ from core_models.interface.search_state import (
     differences,
     penalty,
 )
+from core_models.text.buckets import rounded
 from core_models.text.vocabulary import BOS, EOS, PAD
 
 # Finished sentences are removed from the tensors once at most this share is still searched: each removal copies them.
@@ -42,6 +43,9 @@ class _Beam:
         self.config, self.limits, self.max_length = config, limits, max_length
         self.origin = torch.arange(sentences, device=device)
         self.live = torch.zeros(sentences, 1, device=device, dtype=torch.float64)
+        if config.compile:  # equal hypotheses but for the first, which is alone in being possible
+            self.live = torch.nn.functional.pad(self.live, (0, beam - 1), value=IMPOSSIBLE)
+            max_length = int(rounded(max_length))
         self.words = torch.full((sentences, max_length, beam), PAD, device=device)
         self.parents = torch.zeros_like(self.words)
         self.scores = torch.full(self.words.shape, IMPOSSIBLE, device=device, dtype=torch.float64)
@@ -208,6 +212,16 @@ class _DoneReader:
         return values.tolist()
 
 
+def _kept(done: list[bool], fixed_shapes: bool) -> list[int]:
+    """The rows to go on with, or none if all stay. fixed_shapes: half of them, so that few numbers of rows occur."""
+    rows = sorted(range(len(done)), key=done.__getitem__)  # those that are searched come first, in their order
+    searched = done.count(False)
+    if fixed_shapes:
+        half = -(-len(done) // 2)
+        return rows[:half] if searched <= half < len(done) else []
+    return rows[:searched] if searched <= COMPACTION_SHARE * len(done) else []
+
+
 def beam_search(
     model: Steppable,
     encoded: Any,
@@ -225,8 +239,8 @@ def beam_search(
         return search_keeping_finished(model, encoded, limits, config, prefix)
     sentences = len(limits)
     beam = _Beam(sentences, config, limits, record)
-    state = model.start(encoded)
-    words = torch.full((sentences, 1), BOS, device=limits.device)
+    state = model.start(encoded, config.beam) if config.compile else model.start(encoded)
+    words = torch.full_like(beam.live, BOS, dtype=torch.long)
     reader = _DoneReader()
     for position in range(beam.max_length):
         scores, state = model.step(words, state)
@@ -237,8 +251,8 @@ def beam_search(
         rows_done = reader.rows(position, done)
         if rows_done is not None and all(rows_done):
             break
-        if rows_done is not None and rows_done.count(False) <= COMPACTION_SHARE * len(rows_done):
-            rows = torch.tensor([row for row, is_done in enumerate(rows_done) if not is_done], device=limits.device)
+        if rows_done is not None and (kept := _kept(rows_done, config.compile)):
+            rows = torch.tensor(kept, device=limits.device)
             beam.origin, beam.live, words = beam.origin[rows], beam.live[rows], words[rows]
             state = state.select(rows, parents[rows])
         else:

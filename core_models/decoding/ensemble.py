@@ -20,8 +20,8 @@ class Ensemble:
     def __init__(self, systems: Sequence[Steppable]) -> None:
         self.systems = list(systems)
 
-    def start(self, encoded: Sequence[Any]) -> EnsembleState:
-        return EnsembleState([system.start(inputs) for system, inputs in zip(self.systems, encoded, strict=True)])
+    def start(self, encoded: Sequence[Any], beams: int | None = None) -> EnsembleState:
+        return EnsembleState([system.start(each, beams) for system, each in zip(self.systems, encoded, strict=True)])
 
     def step(self, words: Tensor, state: EnsembleState) -> tuple[Scores, EnsembleState]:
         values, states = [], []

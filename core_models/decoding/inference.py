@@ -14,11 +14,13 @@ from torch import Tensor
 
 from core_models.config import SearchConfig, TestLoss
 from core_models.decoding import Ensemble, Exact, Hypothesis, SearchResult, beam_search, exact_search, mixture, sample
+from core_models.decoding.compiled_step import CompiledStep
 from core_models.decoding.length_limits import output_limits
 from core_models.decoding.quantization import quantized
 from core_models.inspection import logit_lens
 from core_models.system import System
 from core_models.text.batches import Batch, context_lengths
+from core_models.text.buckets import filled
 from core_models.traces import Trace, TraceWriter
 
 
@@ -36,19 +38,24 @@ class Inference:
         self, batch: Batch, prefixes: Sequence[Sequence[int]] | None, config: SearchConfig, record: bool
     ) -> list[SearchResult]:
         """Beam search; prefixes: the pieces that each output begins with. record: keep the search tree."""
+        sentences = len(batch)
+        if config.compile:
+            batch = filled(batch, config.batch_tokens // config.beam)
         batch = batch.to(self.device)
         limits, forced = self._limits(batch, config), None
+        limits[sentences:] = 1  # those that fill the batch up
         if prefixes is not None:
             longest = max(map(len, prefixes), default=0)
+            rows = [*prefixes, *[()] * (len(batch) - sentences)]
             forced = torch.tensor(
-                [[*row, *[-1] * (longest - len(row))] for row in prefixes], dtype=torch.long, device=self.device
+                [[*row, *[-1] * (longest - len(row))] for row in rows], dtype=torch.long, device=self.device
             )
-            limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in prefixes], device=self.device))
+            limits = torch.maximum(limits, torch.tensor([len(row) + 1 for row in rows], device=self.device))
         lower = torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
         with torch.inference_mode(), lower:
-            return beam_search(
-                *self._encoded(batch, config.test_loss, config.precision), limits, config, forced, record
-            )
+            model, encoded = self._encoded(batch, config.test_loss, config.precision)
+            searched = CompiledStep(model, self.device) if config.compile else model
+            return beam_search(searched, encoded, limits, config, forced, record)[:sentences]
 
     def sample(
         self,

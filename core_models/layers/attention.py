@@ -85,15 +85,19 @@ class SelfAttention(nn.Module):
         mixed, share = attend(query, key, value, seen, causal, self.dropout if self.training else 0.0, weights)
         return self.output(join_heads(mixed)), share
 
-    def step(self, x: Tensor, slots: Tensor, used: int, seen: Tensor) -> Tensor:
+    def step(self, x: Tensor, slots: Tensor, places: int | Tensor, seen: Tensor) -> Tensor:
         """One position of K hypotheses per sentence: x [S, K, d] -> [S, K, d].
 
-        slots [S, 2, H, capacity, e]: keys and values, of which the K after `used` are filled here; seen
-        [S, K, used + K]: the slots of a hypothesis's past.
+        slots [S, 2, H, capacity, e]: keys and values, of which K are filled here: those after the first `places`, or
+        the places of a tensor [K], so that no shape depends on the position. seen: the slots of a hypothesis's past,
+        [S, K, places + K], or [S, K, capacity].
         """
         query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
-        filled = slots[:, :, :, : used + x.shape[1]]
-        filled[:, 0, :, used:], filled[:, 1, :, used:] = key, value
+        if isinstance(places, int):
+            filled = slots[:, :, :, : places + x.shape[1]]
+            filled[:, 0, :, places:], filled[:, 1, :, places:] = key, value
+        else:
+            filled = slots.index_copy_(3, places, torch.stack([key, value], 1).to(slots.dtype))
         mixed, _ = attend(query, filled[:, 0], filled[:, 1], seen[:, None])
         return self.output(join_heads(mixed))
 

@@ -126,8 +126,8 @@ class Batch:
         """Some of its sentences, padded as they were; the batch lies on the host."""
         cut = self._changed(lambda value: value[rows])
         sentences = None if self.sentences is None else len(range(self.sentences)[rows])
-        tokens = {"source_tokens": int(cut.source_mask.sum()), "target_tokens": int(cut.target_mask.sum())}
-        return replace(cut, sentences=sentences, **tokens)
+        source_tokens, target_tokens = int(cut.source_mask.sum()), int(cut.target_mask.sum())
+        return replace(cut, source_tokens=source_tokens, target_tokens=target_tokens, sentences=sentences)
 
     def pinned(self) -> Batch:
         """The same batch in page-locked memory, from which it is copied to a GPU while the host goes on."""

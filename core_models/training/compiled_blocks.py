@@ -1,7 +1,7 @@
 """Compiled blocks of the Transformer for training: `compile: true` of a training.
 
-What mechanisms do at their hook points lies between the sublayers of the blocks and is not compiled. Outside of
-training, where shapes vary, blocks stay as they are.
+What mechanisms do at their hook points lies between the sublayers of the blocks and is not compiled. Blocks stay as
+they are outside of training.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from torch import nn
 
 from core_models.backbones.transformer import Block
 
-MOST_SHAPES = 128  # a sublayer is compiled again for each shape of a bucket
-
 
 def compile_blocks(system: nn.Module, backend: str = "inductor") -> int:
     """Compile the sublayers of all Transformer blocks in a system; returns how many blocks it has."""
-    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MOST_SHAPES)
     blocks = [module for module in system.modules() if isinstance(module, Block)]
     for block in blocks:
         for name in block.sublayers:
@@ -27,5 +24,5 @@ def compile_blocks(system: nn.Module, backend: str = "inductor") -> int:
 
 
 def _in_training(block: Block, sublayer: Any, backend: str) -> Any:
-    compiled = torch.compile(sublayer, backend=backend, dynamic=False)
+    compiled = torch.compile(sublayer, backend=backend, dynamic=True)  # once for all shapes: each takes seconds
     return lambda *arguments: (compiled if block.training else sublayer)(*arguments)

@@ -24,9 +24,9 @@ from core_models.text.batch_loader import BatchLoader
 from core_models.text.parallel import TextError
 from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
+from core_models.training.compiled_blocks import compile_blocks
 from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
-from core_models.training.compiled_blocks import compile_blocks
 from core_models.training.loop import Loop, Report, Score, TrainingError
 from core_models.training.loss_module import Objective
 from core_models.training.precision import Precision, TimedPrecision, allow_tf32, timed_precision

@@ -96,9 +96,7 @@ class Loop:
     def step(self, group: list[Batch]) -> UnreadUpdate:
         """One update, skipped on the device if a loss or the gradient is not finite; the same on every process."""
         training, number = self.config.training, self.progress.step + 1
-        counts = self._summed(
-            sum(batch.target_tokens for batch in group), sum(batch.real_sentences for batch in group)
-        )
+        counts = self._summed(sum(batch.target_tokens for batch in group), sum(batch.real_sentences for batch in group))
         normalizer = counts[0 if training.loss_normalization == "tokens" else 1]
         forget = partial(self.optimizer.zero_grad, set_to_none=True)
         sums, samples = self._fitting.run(group, partial(self._gradients, normalizer=normalizer), forget)

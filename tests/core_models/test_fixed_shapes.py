@@ -7,6 +7,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from core_models.backbones import search_slots
+from core_models.config import SearchConfig
+from core_models.decoding import beam_search
+from core_models.system import System
 from core_models.system_catalogue import catalogue
 from core_models.text.batches import Batch
 from core_models.text.buckets import filled, rounded
@@ -82,3 +86,43 @@ def test_shapes_of_a_training_step_depend_on_the_bucket_alone(name, monkeypatch)
                 backward(system, batch)
             calls.append(shapes.calls)
     assert calls[1] == calls[2]
+
+
+class ShapesByStep:
+    """A system that is searched, with the shapes of the operators of each of its steps."""
+
+    def __init__(self, system: System) -> None:
+        self.system, self.steps = system, list[list[tuple]]()
+
+    def start(self, encoded: Any, beams: int | None = None) -> Any:
+        return self.system.start(encoded, beams)
+
+    def step(self, words: Tensor, state: Any) -> Any:
+        with Shapes() as shapes:
+            scores, state = self.system.step(words, state)
+            state.select(None, torch.zeros_like(words))
+        self.steps.append(shapes.calls)
+        return scores, state
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_shapes_of_a_search_do_not_depend_on_the_position_and_it_finds_the_same(name, monkeypatch):
+    """Four sentences, whose first slots are enough for four words a beam."""
+    monkeypatch.setattr(search_slots, "FIRST_SLOTS", 12)
+    system = random_system(name)
+    batch = batch_of(system, random_sentences([5, 2, 3, 4], 1), random_sentences([2, 6, 0, 1], 2))
+    limits, config = torch.tensor([3, 13, 9, 13]), SearchConfig(beam=3, n_best=3)
+    with torch.inference_mode():
+        growing = beam_search(system, system.encode(batch), limits, config)
+        watched = ShapesByStep(system)
+        fixed = beam_search(watched, system.encode(batch), limits, config.model_copy(update={"compile": True}))
+    for result, other in zip(growing, fixed, strict=True):
+        assert [hypothesis.words for hypothesis in other.hypotheses] == [h.words for h in result.hypotheses]
+        assert [h.score for h in other.hypotheses] == pytest.approx([h.score for h in result.hypotheses], abs=1e-9)
+    different = [watched.steps[0]]
+    for step in watched.steps[1:]:
+        if step != different[-1]:
+            different.append(step)
+    halved_and_grown = 3 + 2 * 2  # 4, 2 and 1 sentences; a step that doubles slots does more than those around it
+    assert len(watched.steps) > 8
+    assert len(different) <= halved_and_grown

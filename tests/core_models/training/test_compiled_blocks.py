@@ -6,7 +6,8 @@ import torch
 from core_models.checkpoint import read_tensors
 from core_models.config import TrainingConfig
 from core_models.settings import ConfigError, parse
-from core_models.training import compiled_blocks, fit as fitting
+from core_models.training import compiled_blocks
+from core_models.training import fit as fitting
 from core_models.training.fit import fit
 
 EXACT = "dropout=0,attention_dropout=0"
