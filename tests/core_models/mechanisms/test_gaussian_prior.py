@@ -244,6 +244,23 @@ def test_the_cross_entropy_and_the_prior_share_one_pass(monkeypatch):
     assert set(found) == {"main", "future_cost", "gaussian_prior"}
 
 
+def test_equal_vectors_at_other_places_have_their_own_pass():
+    generator = torch.Generator().manual_seed(1)
+    matrix, vectors = (torch.randn(*shape, generator=generator).double() for shape in ((12, 3), (2, 3, 3)))
+    words, mask = torch.tensor([[5, 11, 6], [4, 9, 7]]), torch.tensor([[True, True, True], [True, True, False]])
+    late = torch.tensor([[False, True, True]] * 2)
+    both = [
+        Prediction("word", vectors),
+        Prediction("late", vectors, mask=late),
+        Prediction("prior", vectors, target="prior", prior=given(1.0, "density", matrix), mask=late),
+    ]
+    together = prediction_losses(both, matrix, None, words, mask, 0.1)
+    for one in both:
+        alone = prediction_losses([one], matrix, None, words, mask, 0.1)
+        torch.testing.assert_close(together[one.name], alone[one.name])
+    assert len({tuple(term.tolist()) for term in together.values()}) == 3
+
+
 def test_it_translates_as_its_baseline_does_and_has_nothing_to_learn():
     system, baseline = random_system("d2gpo"), random_system("transformer")
     batch = collate(random_sentences([4, 3], 1), random_sentences([5, 2], 2))
