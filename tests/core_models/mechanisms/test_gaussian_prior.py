@@ -333,6 +333,16 @@ def test_the_first_order_is_of_the_weights_it_begins_from_and_stays(new_run):
     assert np.array_equal(order_in(other), found)
 
 
+def test_the_present_order_is_the_same_after_a_pause(new_run):
+    whole = new_run("whole", "d2gpo:form=density", **SETTINGS, max_steps=6)
+    paused = new_run("paused", "d2gpo:form=density", **SETTINGS, max_steps=2)
+    fit(whole, device="cpu")
+    fit(paused, device="cpu")
+    ask_for(paused, max_steps=6)
+    fit(paused, device="cpu")
+    assert_same_run(whole, paused)
+
+
 @pytest.mark.parametrize(
     "options",
     [
