@@ -164,7 +164,7 @@ class EarlyStopping(Section):
 class AdequacyLearning(Section):
     """Policy gradients towards adequate translations beside the likelihood (Kong 2019, "aol"), of any system.
 
-    Not a faithful reproduction: of the paper only its idea, a reward of coverage, is known here.
+    Not a faithful reproduction: of the paper its abstract is known here, and what Zheng 2019 says of it.
     """
 
     weight: float = Field(

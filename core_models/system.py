@@ -193,7 +193,7 @@ class System(nn.Module):
             self.named_mechanisms, encoded.sentence, self._first(encoded), forced=True, trace=trace
         )
         output, view = self.backbone.force(words, mask, encoded.sentence[BACKBONE], encoded.mask, active)
-        predictions = self._predictions(view, active, every=self.training or trace is not None)
+        predictions = self._predictions(view.show(output=output), active, every=self.training or trace is not None)
         weight = (
             math.prod(mechanism.main_weight for mechanism in self.named_mechanisms.values()) if self.training else 1.0
         )

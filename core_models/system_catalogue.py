@@ -17,6 +17,7 @@ from core_models.mechanisms.coverage import Coverage
 from core_models.mechanisms.document_context import Concatenation
 from core_models.mechanisms.document_encoder import DocumentEncoder
 from core_models.mechanisms.future_cost import FutureCost
+from core_models.mechanisms.gaussian_prior import GaussianPrior
 from core_models.mechanisms.guided_capsules import GuidedCapsules
 from core_models.mechanisms.hierarchical_attention import HierarchicalAttention
 from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
@@ -33,6 +34,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "em_routing": EMRouting,
     "guided_capsules": GuidedCapsules,
     "future_cost": FutureCost,
+    "gaussian_prior": GaussianPrior,
     "past_future_layers": PastFutureLayers,
     "coverage": Coverage,
     "concatenation": Concatenation,
@@ -78,6 +80,7 @@ SYSTEMS: dict[str, Entry] = {
     "future-cost-2": Entry(
         "Future cost, Model II", "Duan 2020, section 4.2", {"mechanisms": [{"future_cost": {"model": 2}}]}
     ),
+    "d2gpo": Entry("Gaussian prior over words", "Li 2020", {"mechanisms": [{"gaussian_prior": {}}]}),
     "linear-combination": Entry(
         "Linear combination of layers", "Dou 2019, Eq. 3; Dou 2018", {"mechanisms": [{"linear_combination": {}}]}
     ),

@@ -101,7 +101,7 @@ def record(system: System, forced: Forced, target: Tensor, writer: TraceWriter) 
     """
     matrix, bias = system.backbone.output_matrix
     for prediction in forced.predictions:
-        if not writer.wants(f"{prediction.name}.rank"):
+        if prediction.target == "prior" or not writer.wants(f"{prediction.name}.rank"):
             continue
         if prediction.target == "word":
             head, offsets = prediction.head(matrix, bias)

@@ -93,7 +93,7 @@ class View:
     # The fields: layer: int · mask [S, N] (None when stepping) · words [S, N], the inputs · embedded [S, N, d]
     # memory [S, I, d] · memory_mask [S, I] · layers (the embedding first, through the final norm when read)
     # previous (s_{t-1}) · query · weights · context · guide (stack output before its norm, or [s; c])
-    # state (OUTPUT as if no mechanism were at READOUT)
+    # state (OUTPUT as if no mechanism were at READOUT) · output (what the vocabulary head reads), for predictions
     side: Literal["encoder", "decoder"]
     _fields: dict[str, Any] = field(default_factory=dict)
 
@@ -182,12 +182,29 @@ class Bag:
 
 
 @dataclass(frozen=True)
+class WordPrior:
+    """A distribution q(v | y) over words, given the correct word y; its loss is KL(q || P) in nats.
+
+    q is `floor` for every word from number `first` on, and `shares[r]` [k] more for the r-th of the words near y; below
+    `first` it is 0. `nearest` maps words [P] to those near them [P, k], the word itself first; a row of -1 is a word
+    without a distribution, and so without a loss. entropy: of q, in nats, the same for all words.
+    """
+
+    nearest: Callable[[Tensor], Tensor]
+    shares: Tensor
+    floor: float
+    entropy: float
+    first: int
+
+
+@dataclass(frozen=True)
 class Prediction:
     """A prediction over the vocabulary at every target position, for the fused vocabulary head.
 
     vectors [S, T, d] are multiplied by `matrix` [V, d] (None: the output embedding); the target at position t is y_t,
-    or the bag of words before or after it. `mask` [S, T] leaves positions out, `weight` is the weight of the loss term.
-    With `mixes`, its probabilities and those of all others that mix are averaged with the system's.
+    the bag of words before or after it, or the distribution `prior` gives for y_t. `mask` [S, T] leaves positions out,
+    `weight` is the weight of the loss term. With `mixes`, its probabilities and those of all others that mix are
+    averaged with the system's.
     """
 
     name: str
@@ -196,8 +213,9 @@ class Prediction:
     bias: Tensor | None = None
     mask: Tensor | None = None
     weight: float = 1.0
-    target: Literal["word", "past_bag", "future_bag"] = "word"
+    target: Literal["word", "past_bag", "future_bag", "prior"] = "word"
     bag: Bag = Bag()
+    prior: WordPrior | None = None
     mixes: bool = False
 
     def head(self, matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -273,6 +291,9 @@ class Mechanism(nn.Module):
     def losses(self, view: View, own_state: MechanismState, batch: Batch) -> dict[str, Tensor]:
         """Further loss terms: weighted sums per sentence [S], float32 or better."""
         return {}
+
+    def begin_training(self) -> None:
+        """Called before the first step of each call of a training, with the weights that it begins or goes on with."""
 
     def begin_from(self, spec: BackboneSpec, fresh: Collection[str]) -> None:
         """Called after weights of another run were copied; `fresh`: this mechanism's parameters without a match."""

@@ -16,6 +16,7 @@ from core_models.interface.mechanism import Prediction
 from core_models.layers.vocabulary_head import log_partition, one_logit, word_logits
 from core_models.losses.bag_of_words import BagOfWords
 from core_models.losses.positions import Positions
+from core_models.losses.word_prior import divergences
 
 
 def prediction_losses(
@@ -35,7 +36,7 @@ def prediction_losses(
     shape depends on the mask. Predictions that share a matrix are scored in one fused pass over the vocabulary, real
     positions only. Smoothing gives each word eps / V of the mass, without a dense
     target: -(1 - eps) log P(y) - eps / V sum_v log P(v). A bag of words has its own smoothing and is averaged over
-    positions.
+    positions; a prior is not smoothed. Predictions of the same vectors at the same positions share their pass.
     """
     groups: dict[int, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
@@ -44,16 +45,17 @@ def prediction_losses(
     losses: dict[str, Tensor] = {}
     for group in groups.values():
         matrix, bias = group[0].head(tied, tied_bias)
-        bags = [None if p.target == "word" else BagOfWords(p, words, mask) for p in group]
+        bags = [BagOfWords(p, words, mask) if p.target in ("past_bag", "future_bag") else None for p in group]
         places = [_places(p, bag, mask, every, fixed_shapes) for p, bag in zip(group, bags, strict=True)]
-        vectors = torch.cat([real.select(p.vectors) for p, real in zip(group, places, strict=True)])  # [P, d]
-        partition = log_partition(vectors, matrix, bias)
-        counts = [len(real) for real in places]
-        pieces = zip(group, bags, places, vectors.split(counts), partition.split(counts), strict=True)
-        for prediction, bag, real, selected, log_z in pieces:
+        passes = _partitions(group, places, matrix, bias)
+        for prediction, bag, real, (selected, log_z) in zip(group, bags, places, passes, strict=True):
             if bag is not None:
                 negative = bag.negative_log_probs(selected, log_z, matrix, bias, real)
                 losses[prediction.name] = real.sums(negative) / real.counts.clamp(min=1)
+                continue
+            if prediction.prior is not None:
+                divergence = divergences(prediction.prior, selected, log_z, matrix, bias, real.select(words))
+                losses[prediction.name] = real.sums(divergence)
                 continue
             negative = log_z - word_logits(selected, matrix, real.select(words), bias)
             if label_smoothing:
@@ -63,6 +65,19 @@ def prediction_losses(
                 negative = (1 - label_smoothing) * negative + label_smoothing * (log_z - mean_logit)
             losses[prediction.name] = real.sums(negative)
     return losses
+
+
+def _partitions(
+    group: Sequence[Prediction], places: Sequence[Positions], matrix: Tensor, bias: Tensor | None
+) -> list[tuple[Tensor, Tensor]]:
+    """The vectors [P, d] of each prediction and their log-partition [P], by one pass; equal ones are in it once."""
+    keys = [(id(prediction.vectors), id(real)) for prediction, real in zip(group, places, strict=True)]
+    first = {key: keys.index(key) for key in keys}
+    selected = [places[number].select(group[number].vectors) for number in first.values()]
+    vectors, counts = torch.cat(selected), [len(each) for each in selected]
+    pieces = zip(vectors.split(counts), log_partition(vectors, matrix, bias).split(counts), strict=True)
+    passes = dict(zip(first, pieces, strict=True))
+    return [passes[key] for key in keys]
 
 
 def _places(

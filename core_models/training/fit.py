@@ -161,6 +161,8 @@ def _prepared_loop(
     accelerator = Accelerator(cpu=_on_cpu(device), mixed_precision="bf16" if precision == "bfloat16" else "no")
     optimizer = _optimizer(system, training)
     progress, going_on = _progress(folder, training, accelerator, system, vocabularies, optimizer)
+    for mechanism in system.named_mechanisms.values():
+        mechanism.begin_training()
     progress.precision = precision
     loader = _loader(training, system, prepared, vocabularies, accelerator.process_index, accelerator.num_processes)
     if progress.batch > len(loader.text):

@@ -2,9 +2,9 @@
 
     grad E[r] = E[(r(y) - r(greedy)) grad log pi(y)],  y sampled from pi, the system in evaluation mode
 
-With a reward of coverage this is adequacy-oriented learning (Kong 2019); its code is not released, so this is no
-faithful reproduction. The caller gives the reward. Random numbers come from the process's generator, whose state is
-saved with the training.
+With a reward of coverage this is adequacy-oriented learning (Kong 2019), no faithful reproduction: neither the paper's
+text nor its code was at hand; docs/mechanisms/adequacy-oriented-learning.md says which part is from where. The caller
+gives the reward. Random numbers come from the process's generator, whose state is saved with the training.
 """
 
 from __future__ import annotations

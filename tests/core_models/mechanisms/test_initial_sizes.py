@@ -20,6 +20,7 @@ from core_models.backbones.transformer import Positions
 from core_models.layers.recurrent import GatedUnit, LongShortTermUnit
 from core_models.mechanisms.capsule_regularization import CapsuleRegularization
 from core_models.mechanisms.future_cost import FutureCost
+from core_models.mechanisms.gaussian_prior import GaussianPrior
 from core_models.mechanisms.guided_capsules import Gate, GuidedCapsules
 from core_models.mechanisms.guided_contents import (
     AttentionContents,
@@ -62,6 +63,7 @@ OPTIONS = [
     "pfrnn-loss:softmax=own",
     "future-cost-2:tied_head=false,main_tanh_head=true",
     "qcn:transforms=per_distance",
+    "d2gpo:order=first",
 ]
 
 
@@ -206,6 +208,7 @@ RULES: dict[type[nn.Module], dict[str, Callable]] = {
         "bias": lambda m: Constant(0),
     },
     FutureCost: {"future_matrix": lambda m: Xavier()},
+    GaussianPrior: {"nearest": lambda m: Constant(-1)},
     WeightedSum: {"weight": _even},
     DrawnWeights: {
         "drawn": _drawn,

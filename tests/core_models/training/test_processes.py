@@ -97,7 +97,12 @@ def test_two_ranks_train_with_context_what_one_process_trains(new_run, prepared)
 
 @pytest.mark.parametrize(
     ("system", "term"),
-    [("rnnsearch:decoder_init=zero", "main"), ("gdr-rnn:iterations=1", "past_bag"), ("qcn-reg:detach=true", "main")],
+    [
+        ("rnnsearch:decoder_init=zero", "main"),
+        ("gdr-rnn:iterations=1", "past_bag"),
+        ("qcn-reg:detach=true", "main"),
+        ("d2gpo:form=density,order=first", "gaussian_prior"),
+    ],
 )
 def test_two_ranks_wait_for_no_gradient_that_never_comes(new_run, prepared, system, term):
     one, two = pair(new_run, prepared.split("train"), 3, "float64", f"{system},dropout=0,attention_dropout=0")

@@ -1,0 +1,36 @@
+"""The divergence of a prior over words from a prediction, without a distribution over the vocabulary (Li 2020).
+
+    KL(q || P) = -H(q) + log Z - u . sum_v q(v | y) E[v],   P(v) = exp(u . E[v]) / Z
+
+The last term is the logit of the prior's mean embedding: of the rows near y, and of the sum of all words' rows, which
+is one for all positions. log Z is the one of the cross-entropy.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from core_models.interface.mechanism import WordPrior
+from core_models.layers.vocabulary_head import one_logit
+
+
+def divergences(
+    prior: WordPrior, vectors: Tensor, log_z: Tensor, matrix: Tensor, bias: Tensor | None, words: Tensor
+) -> Tensor:
+    """KL(q(. | y) || P) in nats at each position; 0 where the word has no prior.
+
+    vectors [P, d], log_z [P], matrix [V, d], bias [V], correct words [P] -> [P], in the type of log_z.
+    """
+    near = prior.nearest(words)  # [P, k]
+    known, near = near[:, 0] >= 0, near.clamp(min=0)
+    shares = prior.shares.to(matrix.dtype).expand(near.shape)
+    mean = torch.nn.functional.embedding_bag(near, matrix, mode="sum", per_sample_weights=shares)  # [P, d]
+    logit = (vectors.to(log_z.dtype) * mean.to(log_z.dtype)).sum(-1)
+    if bias is not None:
+        logit = logit + (shares * bias[near]).sum(-1)
+    if prior.floor:
+        logit = logit + prior.floor * one_logit(vectors, matrix[prior.first :].sum(0))
+        if bias is not None:
+            logit = logit + prior.floor * bias[prior.first :].sum()
+    return torch.where(known, log_z - logit - prior.entropy, torch.zeros_like(log_z))
