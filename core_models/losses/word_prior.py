@@ -25,7 +25,10 @@ def divergences(
     near = prior.nearest(words)  # [P, k]
     known, near = near[:, 0] >= 0, near.clamp(min=0)
     shares = prior.shares.to(matrix.dtype).expand(near.shape)
-    mean = torch.nn.functional.embedding_bag(near, matrix, mode="sum", per_sample_weights=shares)  # [P, d]
+    starts = torch.arange(0, near.numel(), near.shape[1], device=near.device)
+    mean = torch.nn.functional.embedding_bag(  # [P, d]
+        near.flatten(), matrix, starts, mode="sum", per_sample_weights=shares.flatten()
+    )
     logit = (vectors.to(log_z.dtype) * mean.to(log_z.dtype)).sum(-1)
     if bias is not None:
         logit = logit + (shares * bias[near]).sum(-1)
