@@ -1,7 +1,8 @@
-"""Tables of the pages below docs/, made of committed result files and of the options of mechanisms.
+"""Tables of README and of the pages below docs/, made of committed result files and of the options of mechanisms.
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or the same with
-`options: MECHANISM` or `figures: ours`. `python docs/tables.py` writes what belongs between; a test compares.
+`options: MECHANISM`, `figures: ours`, `ledger: PAPER` or `ledger: counts`. `python docs/tables.py` writes what belongs
+between; a test compares.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ import pandas as pd
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "data" / "experiments" / "results"
-MARKED = re.compile(r"^(<!-- (table|options|figures): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(
+    r"^(<!-- (table|options|figures|ledger): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE
+)
 
 
 def main() -> None:
     """Write the tables of every page anew."""
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]:
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def filled(text: str) -> str:
     """The text of a page with its generated tables as they are to be."""
-    make = {"table": result_table, "options": options_table, "figures": figure_sections}
+    make = {"table": result_table, "options": options_table, "figures": figure_sections, "ledger": ledger}
     return MARKED.sub(lambda found: f"{found[1]}{make[found[2]](found[3])}{found[5]}", text)
 
 
@@ -70,6 +73,33 @@ def figure_sections(whose: str) -> str:
         rows = [(f"`{option}`", *rest) for option, *rest in option_rows(spec.options)]
         sections.append(text + (f"\n{markdown(['option', 'values', 'default', 'what it is'], rows)}" if rows else ""))
     return "\n" + "\n".join(sections) + "\n"
+
+
+def ledger(paper: str) -> str:
+    """The claims of a paper with what ours say of them, or how many of each paper have which verdict."""
+    from workbench.papers import claims
+    from workbench.papers.load import library
+    from workbench.papers.presets import cited_as
+
+    tables = {
+        name: claims.claim_table(claims.reported_claims(one), claims.measured_claims(one))
+        for name, one in library().items()
+        if paper in (name, "counts")
+    }
+    if paper == "counts":
+        rows = [
+            (cited_as(library()[name]), *map(_counted, claims.verdict_counts(table).itertuples()), str(len(table)))
+            for name, table in tables.items()
+        ]
+        return markdown(["paper", *claims.VERDICTS, "claims"], rows)
+    heads = ["claim", "reported", "ours", "verdict", "could have seen"]
+    cells = tables[paper][["claim", "reported", "ours", "verdict", "smallest"]]
+    return markdown(heads, [tuple(map(str, row)) for row in cells.to_numpy()])
+
+
+def _counted(row: Any) -> str:
+    """How many claims have a verdict, in brackets those of one training or round."""
+    return f"{row.all} ({row.single})" if row.single else str(row.all)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

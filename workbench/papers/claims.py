@@ -1,33 +1,69 @@
-"""Claims of a paper's tables: what a system gains over its baseline, as reported and by our experiments.
+"""The ledger of a paper's claims: what it reports, what our experiments say, and a verdict that is computed.
 
-A claim is a row of a system with a printed score, against the plain backbone above it in the same table. Ours are the
-differences of experiments in which the two differ by nothing else, with 95% intervals. Knows the papers' tables and
-result files; trains and draws nothing.
+Most claims are gains: a row of a system with a printed score, against the plain backbone above it in the same table.
+Ours are the differences of experiments in which the two differ by nothing else, with 95% intervals. Orders of systems,
+curves, properties and costs are the file's findings (`findings`). Knows the papers' tables and result files; trains and
+draws nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyses.scores import LOWER_IS_BETTER
-from core_models.resources import data_folder
 from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.papers.experiment_differences import COMPARISONS, comparison_files, stored_differences
+from workbench.papers.findings import SEED, measured_findings, reported_findings
 from workbench.papers.our_measurements import records
 from workbench.papers.our_results import experiment_systems
 from workbench.papers.presets import rows_of, settings_of
 from workbench.papers.schema import Paper, Row, Table
-from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BACKBONES = ("transformer", "rnnsearch")
 HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecided", "differs by data", "not tried here"
-REPORTED = ["claim", "label", "base", "measure", "gain", "table", "data"]
-MEASURED = ["claim", "measure", "data", "test", "seeds", "score", "gain", "low", "high", "verdict"]
-_COMPARISONS = ".comparisons.csv"
+VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
+WITHOUT_SIGN = ("ratio", "share")  # measures that are no difference
+SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
+# says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
+# printed: what is printed, where it is no number; without: why nothing of ours answers it.
+REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
+# repeat: what is repeated, a training (seeds) or a round; smallest: what the experiment could have shown.
+MEASURED = ["claim", "measure", "data", "test", "repeat", "seeds", "gain", "low", "high", "smallest", "verdict"]
+
+
+def reported_claims(paper: Paper) -> pd.DataFrame:
+    """Every reported gain and finding: columns `REPORTED`."""
+    import pandas as pd
+
+    findings = pd.DataFrame(reported_findings(paper), columns=REPORTED)
+    parts = [part for part in (reported_gains(paper), findings) if not part.empty]
+    return pd.concat(parts, ignore_index=True) if parts else findings
+
+
+def measured_claims(paper: Paper, results: Path | None = None) -> pd.DataFrame:
+    """What our experiments (by default the project's) say of a paper's claims: columns `MEASURED`.
+
+    Raises RunError for a file that is no comparison of an experiment, or lacks what a finding names.
+    """
+    import pandas as pd
+
+    reported = {row["claim"]: row for row in reported_findings(paper)}
+    findings = [
+        {**row, "verdict": verdict(row["low"], row["high"], *_expected(reported[row["claim"]]))}
+        for row in measured_findings(paper, results)
+    ]
+    parts = [measured_gains(paper, results), pd.DataFrame(findings, columns=MEASURED)]
+    parts = [part for part in parts if not part.empty]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=MEASURED)
+
+
+def _expected(claim: Mapping[str, Any]) -> tuple[float, float]:
+    return float(claim["gain"]), float(claim["share"])
 
 
 def reported_gains(paper: Paper) -> pd.DataFrame:
@@ -40,10 +76,15 @@ def reported_gains(paper: Paper) -> pd.DataFrame:
     rows = [
         {
             "claim": _key(row, base, str(column.measure)),
+            "kind": "gain",
+            "says": "",
             "label": row.label,
             "base": base.label,
             "measure": column.measure,
             "gain": float(row.values[column.key] - base.values[column.key]) * _sign(str(column.measure)),
+            "share": SHARE,
+            "printed": "",
+            "without": "",
             "table": table.id.replace("-", " ", 1).capitalize(),
             "data": column.label if len(table.columns) > 1 else table.data,
         }
@@ -51,36 +92,35 @@ def reported_gains(paper: Paper) -> pd.DataFrame:
         for column in table.columns
         if column.measure in METRIC_NAMES and column.key in row.values and column.key in base.values
     ]
-    return pd.DataFrame(rows, columns=REPORTED)
+    gains = pd.DataFrame(rows, columns=REPORTED)
+    means = gains.groupby("claim")["gain"].transform("mean")
+    relation = means.map(lambda gain: "better" if gain > 0 else "worse")
+    metric = gains["measure"].map(METRIC_NAMES)
+    return gains.assign(says=gains["label"] + ": " + relation + " " + metric + " than " + gains["base"])
 
 
 def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
-    """The differences of our experiments (by default the project's) for the claims of a paper: columns `MEASURED`.
+    """The differences of our experiments (by default the project's) for the gains of a paper: columns `MEASURED`.
 
     Raises RunError for a file that is no comparison of an experiment.
     """
     import pandas as pd
 
-    directions = reported_gains(paper).groupby("claim")["gain"].mean()
+    reported = reported_gains(paper).groupby("claim")["gain"].mean()
     pairs = list(_pairs(paper))
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     for path in comparison_files(results):
-        name = path.name.removesuffix(_COMPARISONS)
+        name = path.name.removesuffix(COMPARISONS)
         systems, _ = experiment_systems(path.parents[1] / f"{name}.yaml")
-        for record in _differences(path):
+        for record in stored_differences(path):
             if not {record["system"], record["baseline"]} <= systems.keys():
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
             for claim in _claims(pairs, system, baseline, record["metric"]):
-                if claim in directions.index:
-                    gain = _measured(claim, name, record, float(directions[claim]))
+                if claim in reported.index:
+                    gain = _measured(claim, name, record, float(reported[claim]))
                     found.setdefault((claim, name, gain["test"]), gain)
     return pd.DataFrame(found.values(), columns=MEASURED)
-
-
-def comparison_files(results: Path | None = None) -> list[Path]:
-    """The files with differences of experiments, by default the project's."""
-    return sorted((results or data_folder() / "experiments" / "results").glob(f"*{_COMPARISONS}"))
 
 
 def _pairs(paper: Paper) -> Iterator[tuple[Table, Row, Row]]:
@@ -116,34 +156,21 @@ def _claims(pairs: Iterable[tuple[Table, Row, Row]], system: str, baseline: str,
     }
 
 
-def _differences(path: Path) -> Iterator[dict[str, Any]]:
-    """The differences of an experiment that have an interval; those over seeds before those of one training."""
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path)
-        table = table[table["metric"].isin(list(METRIC_NAMES))].dropna(subset=["low", "high"])
-        yield from records(table.sort_values("seeds", ascending=False, kind="stable"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(
-            f"{path}: not the comparisons of an experiment ({error}); write them again: workbench experiment table"
-        ) from None
-
-
-def _measured(claim: str, data: str, record: dict[str, Any], direction: float) -> dict[str, Any]:
+def _measured(claim: str, data: str, record: dict[str, Any], reported: float) -> dict[str, Any]:
     sign = _sign(record["metric"])
     low, high = sorted((sign * record["low"], sign * record["high"]))
     return {
         "claim": claim,
         "measure": record["metric"],
         "data": data,
-        "test": str(record.get("test", "test")),
+        "test": str(record["test"]),
+        "repeat": SEED,
         "seeds": int(record["seeds"]),
-        "score": float(record["score"]),
         "gain": sign * float(record["delta"]),
         "low": low,
         "high": high,
-        "verdict": verdict(low, high, direction),
+        "smallest": float(record["smallest"]),
+        "verdict": verdict(low, high, reported),
     }
 
 
@@ -151,15 +178,21 @@ def _sign(measure: str) -> int:
     return -1 if measure.upper() in LOWER_IS_BETTER else 1
 
 
-def verdict(low: float, high: float, direction: float = 1.0) -> str:
-    """Whether an interval of a gain holds the reported direction, refutes it, or leaves it open because it holds 0."""
-    if low <= 0 <= high:
-        return UNDECIDED
-    return HOLDS if (low > 0) == (direction > 0) else REFUTED
+def verdict(low: float, high: float, reported: float, share: float = SHARE) -> str:
+    """What the interval of our gain says of a reported one, above 0 or below.
+
+    It holds if the interval is on the reported side of zero and has a share of the reported gain in it, or passes it.
+    It is refuted here if the interval leaves out that share and more. Else it is undecided.
+    """
+    if reported < 0:
+        low, high, reported = -high, -low, -reported
+    if high < share * reported:
+        return REFUTED
+    return HOLDS if low > 0 else UNDECIDED
 
 
 def overall(measured: pd.DataFrame) -> str:
-    """The verdict of a claim over all data sets (rows of `measured_gains`): that of those that decide, if they agree.
+    """The verdict of a claim over all data sets (rows of `measured_claims`): that of those that decide, if they agree.
 
     One training says little of a system, so it counts only where no data set has several seeds, and is said.
     """
@@ -168,7 +201,7 @@ def overall(measured: pd.DataFrame) -> str:
     counted = counting(measured)
     decided = set(counted["verdict"]) - {UNDECIDED}
     found = UNDECIDED if not decided else MIXED if len(decided) > 1 else decided.pop()
-    return found if counted["seeds"].max() > 1 else f"{found} (one training)"
+    return found if counted["seeds"].max() > 1 else f"{found} (one {counted['repeat'].iloc[0]})"
 
 
 def counting(measured: pd.DataFrame) -> pd.DataFrame:
@@ -178,30 +211,50 @@ def counting(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """One row a claim: claim (in words), reported (gains by table), ours (the differences that count), verdict."""
+    """The ledger, one row a claim, in words.
+
+    Columns: claim, kind, reported (by table), ours (what counts), verdict, smallest (if undecided, the smallest
+    difference that an experiment could have shown).
+    """
     import pandas as pd
 
     rows = []
     for claim, gains in reported.groupby("claim", sort=False):
         first, mine = gains.iloc[0], measured[measured["claim"] == claim]
-        relation = "better" if gains["gain"].mean() > 0 else "worse"
+        found = overall(mine)
+        could = counting(mine)["smallest"].min() if found.startswith(UNDECIDED) else float("nan")
         rows.append(
             {
-                "claim": f"{first['label']}: {relation} {METRIC_NAMES[first['measure']]} than {first['base']}",
+                "claim": first["says"],
+                "kind": first["kind"],
                 "reported": "; ".join(_gains_in_words(gains)),
-                "ours": "; ".join(_ours_in_words(mine)),
-                "verdict": overall(mine),
+                "ours": "; ".join(_ours_in_words(mine)) or first["without"],
+                "verdict": found,
+                "smallest": "" if pd.isna(could) else _number(could, "ratio"),
             }
         )
-    return pd.DataFrame(rows, columns=["claim", "reported", "ours", "verdict"])
+    return pd.DataFrame(rows, columns=["claim", "kind", "reported", "ours", "verdict", "smallest"])
+
+
+def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """How many rows of `claim_table` have each verdict of VERDICTS: all, and single, those of one training or round.
+
+    Index: the verdict.
+    """
+    import pandas as pd
+
+    single = table["verdict"].str.endswith(")")
+    plain = table["verdict"].str.partition(" (")[0]
+    counts = {"all": plain.value_counts(), "single": plain[single].value_counts()}
+    return pd.DataFrame(counts).reindex(list(VERDICTS)).fillna(0).astype(int)
 
 
 def _gains_in_words(gains: pd.DataFrame) -> Iterator[str]:
     """The reported gains table by table, as a range where there are several."""
     for table, part in gains.groupby("table", sort=False):
-        low, high = part["gain"].min(), part["gain"].max()
-        shown = f"{low:+.2f}" if len(part) == 1 else f"{low:+.2f} to {high:+.2f}"
-        yield f"{shown} ({table})".replace("-", "−")
+        low, high = (_number(gain, part["measure"].iloc[0]) for gain in (part["gain"].min(), part["gain"].max()))
+        shown = low if low == high else f"{low} to {high}"
+        yield f"{part['printed'].iloc[0] or shown} ({table})"
 
 
 def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
@@ -209,10 +262,16 @@ def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
     counted = counting(measured)
     yield from map(_gain_in_words, records(counted))
     if left_out := len(measured) - len(counted):
-        yield f"and {left_out} of one training"
+        yield f"and {left_out} of one {measured['repeat'].iloc[0]}"
 
 
 def _gain_in_words(record: dict[str, Any]) -> str:
-    seeds = f"{record['seeds']} seed{'s' * (record['seeds'] > 1)}"
-    numbers = f"{record['gain']:+.2f} [{record['low']:+.2f}, {record['high']:+.2f}]".replace("-", "−")
-    return f"{numbers} {record['data']}, {record['test']}, {seeds}"
+    count, repeat = record["seeds"], {SEED: "seed"}.get(record["repeat"], record["repeat"])
+    where = ", ".join(filter(None, (record["data"], record["test"], f"{count} {repeat}{'s' * (count > 1)}")))
+    gain, low, high = (_number(record[name], record["measure"]) for name in ("gain", "low", "high"))
+    return f"{gain} {where}" if record["low"] == record["high"] else f"{gain} [{low}, {high}] {where}"
+
+
+def _number(value: float, measure: str) -> str:
+    """Two digits behind the point; differences have a sign, minus being as wide as plus."""
+    return f"{value:.2f}" if measure in WITHOUT_SIGN else f"{value:+.2f}".replace("-", "−")

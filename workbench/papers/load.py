@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from core_models.resources import data_folder
 from core_models.settings import ConfigError, Section, parse
-from workbench.papers.schema import Case, Check, Claim, Heading, Paper, Row, Table, resolve
+from workbench.papers.schema import Case, Check, Claim, Finding, Heading, Paper, Row, Table, resolve
 
 Kind = TypeVar("Kind", bound=Section)
 
@@ -36,6 +36,7 @@ def load(path: Path) -> Paper:
             "paper": parse(Heading, _mapping(content.get("paper", {}), f"{path}: paper"), f"{path}: paper"),
             "table": _parsed(Table, {"table": tables}, "table", str(path)),
             **{key: _parsed(kind, content, key, str(path)) for key, kind in (("claim", Claim), ("check", Check))},
+            "finding": _parsed(Finding, content, "finding", str(path)),
             "case": _parsed(Case, content, "case", str(path)),
         },
         str(path),
@@ -56,12 +57,13 @@ def library(folder: Path | None = None) -> dict[str, Paper]:
 
 
 def _look_up(paper: Paper, papers: Mapping[str, Paper], where: str, selected: Callable[[str], bool]) -> None:
-    for check in paper.checks:
-        for reference in filter(selected, check.references):
+    entries = [("check", check) for check in paper.checks] + [("finding", finding) for finding in paper.findings]
+    for kind, entry in entries:
+        for reference in filter(selected, entry.references):
             try:
                 resolve(reference, paper, papers)
             except ConfigError as error:
-                raise ConfigError(f"{where}: check {check.id}: {error}") from None
+                raise ConfigError(f"{where}: {kind} {entry.id}: {error}") from None
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Schema of a paper's file: tables, claims, checks and translation cases, with their consistency rules.
+"""Schema of a paper's file: tables, claims, checks, findings and translation cases, with their consistency rules.
 
 A number keeps its printed digits: `str(value)` is the text in the paper, `float(value)` its value. Knows references
 between numbers, no file; `arithmetic_checks` evaluates the checks.
@@ -178,6 +178,70 @@ class Check(Section):
         return list(dict.fromkeys(printed + REFERENCE.findall(self.recompute)))
 
 
+class Measurement(Section):
+    """What of ours answers a finding, from the result files of the project's experiments.
+
+    Either the difference `system` minus `baseline` of an `experiment`, by `metric` on `test`; or, of a result `file`,
+    the column `value` of the rows where columns have the values of `where`, minus that of other rows or a number.
+    low, high: columns with the interval of a row. rows: what several rows are; the interval of rounds of a benchmark is
+    their range. setting: what the data is called, by default the experiment or file.
+    """
+
+    experiment: str = ""
+    system: str = ""
+    baseline: str = ""
+    metric: str = "bleu"
+    test: str = "test"
+    file: str = ""
+    where: dict[str, str | int] = {}
+    value: str = ""
+    low: str = "low"
+    high: str = "high"
+    minus: dict[str, str | int] | Decimal = Decimal(0)
+    rows: Literal["seeds", "rounds"] = "seeds"
+    setting: str = ""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Measurement:
+        if bool(self.experiment) == bool(self.file):
+            raise ValueError("give either an experiment or a file")
+        if self.experiment and not (self.system and self.baseline):
+            raise ValueError(f"experiment {self.experiment}: name the system and its baseline")
+        if self.file and not self.value:
+            raise ValueError(f"file {self.file}: name the column of the value")
+        return self
+
+
+class Finding(Section):
+    """A claim that an experiment can meet, besides the gains in score that the tables hold.
+
+    reported: arithmetic over references, with the sign of what is claimed; 1 or -1 where only a direction is printed.
+    share: the least share of what is reported that an interval must leave possible, else it is refuted here.
+    without: why nothing of ours answers it.
+    """
+
+    id: Key
+    kind: Literal["gain", "order", "property", "curve", "cost"]
+    what: str
+    where: str
+    reported: str
+    direction_only: bool = False
+    unit: str = ""
+    share: float = Field(0.0, ge=0, le=1)
+    ours: tuple[Measurement, ...] = ()
+    without: str = ""
+
+    @model_validator(mode="after")
+    def _answered(self) -> Finding:
+        if bool(self.ours) == bool(self.without):
+            raise ValueError("name what of ours answers it (ours), or say why nothing does (without)")
+        return self
+
+    @property
+    def references(self) -> list[str]:
+        return list(dict.fromkeys(REFERENCE.findall(self.reported)))
+
+
 class Case(Section):
     """A translation example of the paper: the systems it compares and what it shows, never its text."""
 
@@ -193,6 +257,7 @@ class Paper(Section):
     tables: tuple[Table, ...] = Field((), alias="table")
     claims: tuple[Claim, ...] = Field((), alias="claim")
     checks: tuple[Check, ...] = Field((), alias="check")
+    findings: tuple[Finding, ...] = Field((), alias="finding")
     cases: tuple[Case, ...] = Field((), alias="case")
 
     @model_validator(mode="after")
@@ -200,6 +265,7 @@ class Paper(Section):
         _distinct("table", [table.id for table in self.tables])
         _distinct("claim", [claim.id for claim in self.claims])
         _distinct("check", [check.id for check in self.checks])
+        _distinct("finding", [finding.id for finding in self.findings])
         _distinct("case", [case.id for case in self.cases])
         return self
 

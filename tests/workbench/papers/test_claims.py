@@ -6,6 +6,7 @@ import pytest
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import claims
+from workbench.papers.experiment_differences import comparison_files
 from workbench.papers.load import library
 from workbench.papers.our_results import experiment_systems
 from workbench.store.runs import RunError
@@ -30,17 +31,21 @@ def test_ours_are_the_differences_of_the_experiments_against_the_claimed_baselin
     measured = claims.measured_gains(paper)
     assert set(measured["claim"]) <= set(claims.reported_gains(paper)["claim"])
     assert not measured.duplicated(["claim", "data", "test"]).any()
-    files = {path.name.removesuffix(".comparisons.csv"): path for path in claims.comparison_files()}
+    files = {path.name.removesuffix(".comparisons.csv"): path for path in comparison_files()}
+    reported = claims.reported_gains(paper).groupby("claim")["gain"].mean()
     for row in measured.itertuples():
         path = files[row.data]
         systems, _ = experiment_systems(path.parents[1] / f"{row.data}.yaml")
         stored = pd.read_csv(path)
         stored = stored[(stored["metric"] == row.measure) & (stored["seeds"] == row.seeds)].dropna(subset=["low"])
+        assert row.verdict == claims.verdict(row.low, row.high, reported[row.claim])
         sign = -1 if row.measure == "ter" else 1
         (found,) = [
             line
             for line in stored.itertuples()
-            if (line.score, sign * line.delta) == (row.score, row.gain) and getattr(line, "test", "test") == row.test
+            if sign * line.delta == row.gain
+            and getattr(line, "test", "test") == row.test
+            and systems[line.system].startswith(row.claim.partition(" over ")[0].partition(":")[0])
         ]
         system, _, base = row.claim.rpartition(",")[0].partition(" over ")
         assert systems[found.system].startswith(system.partition(":")[0])
@@ -50,18 +55,26 @@ def test_ours_are_the_differences_of_the_experiments_against_the_claimed_baselin
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "direction", "wanted"),
+    ("low", "high", "reported", "share", "wanted"),
     [
-        (0.1, 2.0, 1.0, claims.HOLDS),
-        (-2.0, -0.1, 1.0, claims.REFUTED),
-        (-0.1, 2.0, 1.0, claims.UNDECIDED),
-        (0.0, 2.0, 1.0, claims.UNDECIDED),
-        (-2.0, -0.1, -1.0, claims.HOLDS),
-        (0.1, 2.0, -1.0, claims.REFUTED),
+        (0.1, 2.0, 1.0, 0.5, claims.HOLDS),
+        (0.1, 0.6, 1.0, 0.5, claims.HOLDS),
+        (0.1, 0.4, 1.0, 0.5, claims.REFUTED),  # a gain, but less than half of the reported one
+        (1.1, 2.0, 1.0, 0.5, claims.HOLDS),
+        (-2.0, -0.1, 1.0, 0.5, claims.REFUTED),
+        (-2.0, 0.4, 1.0, 0.5, claims.REFUTED),
+        (-0.1, 2.0, 1.0, 0.5, claims.UNDECIDED),
+        (0.0, 2.0, 1.0, 0.5, claims.UNDECIDED),
+        (-2.0, -0.1, -1.0, 0.5, claims.HOLDS),
+        (-0.4, -0.1, -1.0, 0.5, claims.REFUTED),
+        (0.1, 2.0, -1.0, 0.5, claims.REFUTED),
+        (0.1, 0.4, 1.0, 0.0, claims.HOLDS),  # where the direction alone counts
+        (-0.4, 0.1, 1.0, 0.0, claims.UNDECIDED),
+        (-0.4, -0.1, 1.0, 0.0, claims.REFUTED),
     ],
 )
-def test_an_interval_decides_only_if_it_leaves_out_zero(low, high, direction, wanted):
-    assert claims.verdict(low, high, direction) == wanted
+def test_an_interval_decides_by_zero_and_by_a_share_of_what_is_reported(low, high, reported, share, wanted):
+    assert claims.verdict(low, high, reported, share) == wanted
 
 
 @pytest.mark.parametrize(
@@ -75,7 +88,7 @@ def test_an_interval_decides_only_if_it_leaves_out_zero(low, high, direction, wa
     ],
 )
 def test_one_training_counts_only_where_there_is_nothing_else(found, wanted):
-    assert claims.overall(pd.DataFrame(found, columns=["seeds", "verdict"])) == wanted
+    assert claims.overall(pd.DataFrame(found, columns=["seeds", "verdict"]).assign(repeat="training")) == wanted
 
 
 def test_the_figure_draws_every_gain_and_every_claim_has_a_row():

@@ -13,12 +13,15 @@ from workbench.papers.presets import cited_as
 from workbench.papers.schema import Paper
 
 _COLORS = {claims.HOLDS: "green", claims.REFUTED: "orange", claims.MIXED: "violet"}  # others are grey
-_HEADS = {"claim": "Claim", "reported": "Reported gain", "ours": "Ours", "verdict": "Verdict"}
+_HEADS = {"claim": "Claim", "kind": "Kind", "reported": "Reported", "ours": "Ours", "verdict": "Verdict",
+          "smallest": "Could have seen"}  # fmt: skip
 _RULE = (
-    "A claim is the gain of a system over the plain model above it in a table. It holds where the 95% interval of our "
-    "difference lies on the reported side of 0, is refuted here where it lies on the other, else it is undecided. One "
-    "training counts only where no experiment has several seeds. Ours: experiments in which the two differ by nothing "
-    "else, of other data than the paper's and of small models, so no reproduction."
+    "A claim is the gain of a system over the plain model above it in a table, or a finding on an order, a curve, a "
+    "property or a cost. It holds where the 95% interval of our difference lies on the reported side of 0 and leaves a "
+    "share of what is reported possible (half of a gain, nine tenths of a speed). It is refuted here where the "
+    "interval leaves that out. Else it is undecided, with the smallest difference that such an experiment sees four "
+    "times in five. One training counts only where no experiment has several seeds. Intervals are of each claim by "
+    "itself: of twenty, one may err. Ours: other data than the paper's and small models, so no reproduction."
 )
 
 
@@ -27,7 +30,7 @@ def show(name: str, paper: Paper, frame: Frame) -> None:
     table = _claims(name, tuple(path.stat().st_mtime_ns for path in claims.comparison_files()), paper)
     if table.empty:
         empty_state(
-            f"{cited_as(paper)} reports no score of a system beside a plain model, so there is no row of claims."
+            f"{cited_as(paper)} reports no score of a system beside a plain model and no finding, so there is no claim."
         )
         return
     figure_view.show("paper-claims", frame.request((), paper=name))
@@ -38,7 +41,7 @@ def show(name: str, paper: Paper, frame: Frame) -> None:
 
 @st.cache_data(max_entries=8, show_spinner="Reading the experiments")
 def _claims(name: str, written: tuple[int, ...], _paper: Paper) -> pd.DataFrame:
-    return claims.claim_table(claims.reported_gains(_paper), claims.measured_gains(_paper))
+    return claims.claim_table(claims.reported_claims(_paper), claims.measured_claims(_paper))
 
 
 def _badge(verdict: str) -> str:

@@ -60,7 +60,7 @@ def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
 def test_every_claim_is_a_row_with_its_verdict(runs_root):
     at = open_page("gallery", paper="dou-2019")
     wanted = claims.claim_table(
-        claims.reported_gains(library()["dou-2019"]), claims.measured_gains(library()["dou-2019"])
+        claims.reported_claims(library()["dou-2019"]), claims.measured_claims(library()["dou-2019"])
     )
     (table,) = at.table
     assert [text.replace("\\", "") for text in table.value.index] == wanted["claim"].tolist()

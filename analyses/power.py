@@ -1,0 +1,56 @@
+"""The smallest difference that an experiment could have shown, from the spread of its seeds and sentences.
+
+Simulated experiments have the same number of seeds, whose differences vary by `seed_deviation`, and test sentences that
+move the mean over seeds by `sentence_error`. Their intervals are those of `analyses.seeds`. A difference d is seen in a
+simulated experiment if its interval lies above zero, which it does if d is larger than how far the interval reaches
+below what the experiment measured of d = 0. So the smallest difference that is seen with a given power is a quantile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
+
+POWER, LEVEL, TRIALS = 0.8, 0.95, 20_000
+
+
+def sentence_error(low: float, high: float, by_seed: Sequence[float], level: float = LEVEL) -> float:
+    """The standard error that test sentences bring to a mean difference, from its interval and the seeds' differences.
+
+    What the seeds do not account for in the interval's half width is the sentences'; 0 if nothing is left.
+    """
+    reach, of_seeds = (high - low) / 2, 0.0
+    if len(by_seed) > 1:
+        error = float(np.std(by_seed, ddof=1)) / math.sqrt(len(by_seed))
+        of_seeds = float(student.ppf((1 + level) / 2, len(by_seed) - 1)) * error
+    return math.sqrt(max(0.0, reach**2 - of_seeds**2)) / float(norm.ppf((1 + level) / 2))
+
+
+def smallest_difference(
+    seed_deviation: float,
+    sentence_error: float,
+    seeds: int,
+    power: float = POWER,
+    level: float = LEVEL,
+    trials: int = TRIALS,
+    seed: int = 1,
+) -> float:
+    """The smallest true difference whose interval lies above zero with probability `power`, in the units given.
+
+    seed_deviation: standard deviation between seeds of the difference; with one seed it must be 0, and what is found
+    is of that training alone. Raises ValueError otherwise.
+    """
+    if seeds < 1 or (seeds == 1 and seed_deviation):
+        raise ValueError(f"{seeds} seeds, deviation {seed_deviation}: one seed has none, and there is one at least")
+    random = np.random.default_rng(seed)
+    differences = random.normal(0.0, seed_deviation, (trials, seeds))
+    of_sentences = random.normal(0.0, sentence_error, trials)
+    reach = norm.ppf((1 + level) / 2) * sentence_error
+    if seeds > 1:
+        error = differences.std(axis=1, ddof=1) / math.sqrt(seeds)
+        reach = np.hypot(reach, student.ppf((1 + level) / 2, seeds - 1) * error)
+    return float(np.quantile(reach - differences.mean(axis=1) - of_sentences, power))

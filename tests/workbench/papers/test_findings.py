@@ -1,0 +1,173 @@
+"""Findings: each has an answer or a reason; differences of any two systems, rows of files, rounds of benchmarks."""
+
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from analyses.power import smallest_difference
+from core_models.settings import ConfigError, parse
+from workbench.papers import claims
+from workbench.papers.experiment_differences import comparison_files, difference, stored_differences
+from workbench.papers.findings import measured_findings, reported_findings
+from workbench.papers.load import library
+from workbench.papers.schema import Finding, Measurement, Paper
+from workbench.store.runs import RunError
+
+BY_SEED = {"base": [50.0, 52.0, 51.0], "one": [53.0, 53.5, 52.0], "two": [51.0, 54.0, 50.0]}
+ERRORS = {"one": 0.6, "two": 0.8}  # of the sentences, in each difference to the baseline
+
+
+def half_width(values: list[float], error: float) -> float:
+    of_seeds = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
+    return math.hypot(of_seeds, norm.ppf(0.975) * error)
+
+
+def minus(one: str, other: str) -> list[float]:
+    return [a - b for a, b in zip(BY_SEED[one], BY_SEED[other], strict=True)]
+
+
+@pytest.fixture
+def experiment(tmp_path) -> Path:
+    """The result files of three systems with three seeds each."""
+    cells = [
+        {"system": system, "seed": seed, "metric": "bleu", "test": "test", "score": score}
+        for system, scores in BY_SEED.items()
+        for seed, score in enumerate(scores, start=1)
+    ]
+    rows = []
+    for system, error in ERRORS.items():
+        deltas = minus(system, "base")
+        center, half = float(np.mean(deltas)), half_width(deltas, error)
+        rows.append(
+            {"system": system, "baseline": "base", "metric": "bleu", "score": 0.0, "delta": center,
+             "low": center - half, "high": center + half, "seeds": 3, "test": "test"}
+        )  # fmt: skip
+    pd.DataFrame(cells).to_csv(tmp_path / "mine.cells.csv", index=False)
+    pd.DataFrame(rows).to_csv(tmp_path / "mine.comparisons.csv", index=False)
+    return tmp_path / "mine.comparisons.csv"
+
+
+def test_the_stored_difference_knows_the_smallest_it_could_have_shown(experiment):
+    found = {row["system"]: row for row in stored_differences(experiment)}
+    for system, error in ERRORS.items():
+        wanted = smallest_difference(float(np.std(minus(system, "base"), ddof=1)), error, 3)
+        assert found[system]["smallest"] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_two_systems_beside_the_same_baseline_are_paired_by_seed_with_the_errors_of_both(experiment):
+    found = difference(experiment, "one", "two", "bleu", "test")
+    deltas, error = minus("one", "two"), math.hypot(*ERRORS.values())
+    assert found["delta"] == pytest.approx(np.mean(deltas))
+    assert (found["high"] - found["low"]) / 2 == pytest.approx(half_width(deltas, error))
+    assert found["smallest"] == pytest.approx(smallest_difference(float(np.std(deltas, ddof=1)), error, 3), rel=1e-6)
+    turned = difference(experiment, "two", "one", "bleu", "test")
+    assert (turned["low"], turned["high"]) == pytest.approx((-found["high"], -found["low"]))
+    beside = difference(experiment, "one", "base", "bleu", "test")
+    assert beside["delta"] == pytest.approx(np.mean(minus("one", "base")))
+    with pytest.raises(RunError, match="no difference of 'three' by bleu on test"):
+        difference(experiment, "three", "two", "bleu", "test")
+
+
+def answer(tmp_path, table: pd.DataFrame, **measurement) -> dict:
+    table.to_csv(tmp_path / "table.csv", index=False)
+    finding = Finding(
+        id="it", kind="property", what="It", where="Table 1", reported="1",
+        ours=(Measurement(file="table", value="value", **measurement),),
+    )  # fmt: skip
+    paper = next(iter(library().values())).model_copy(update={"findings": (finding,)})
+    (row,) = measured_findings(paper, tmp_path)
+    return row
+
+
+def test_rows_of_seeds_are_paired_and_keep_the_error_of_their_words(tmp_path):
+    table = pd.DataFrame(
+        [
+            {"name": name, "seed": seed, "value": value, "low": value - 0.1, "high": value + 0.1}
+            for name, values in {"a": [0.9, 0.8, 0.7], "b": [0.5, 0.6, 0.5]}.items()
+            for seed, value in enumerate(values)
+        ]
+    )
+    row = answer(tmp_path, table, where={"name": "a"}, minus=Decimal("0.5"))
+    half = half_width([0.4, 0.3, 0.2], 0.1 / norm.ppf(0.975))
+    assert [row[name] for name in ("gain", "low", "high", "seeds")] == pytest.approx([0.3, 0.3 - half, 0.3 + half, 3])
+    row = answer(tmp_path, table, where={"name": "a"}, minus={"name": "b"})
+    half = half_width([0.4, 0.2, 0.2], math.hypot(0.1, 0.1) / norm.ppf(0.975))
+    assert [row["gain"], row["low"], row["high"]] == pytest.approx([0.8 / 3, 0.8 / 3 - half, 0.8 / 3 + half])
+    with pytest.raises(RunError, match="there is no row of"):
+        answer(tmp_path, table, where={"name": "c"})
+
+
+def test_one_row_keeps_its_own_interval_and_rounds_have_their_range(tmp_path):
+    table = pd.DataFrame({"name": ["a"], "value": [2.0], "low": [1.5], "high": [3.5], "seeds": [3]})
+    row = answer(tmp_path, table, where={"name": "a"}, minus=Decimal(1))
+    assert (row["gain"], row["low"], row["high"], row["seeds"]) == (1.0, 0.5, 2.5, 3)
+    all_of_seeds = 1.0 * math.sqrt(3) / student.ppf(0.975, 2)
+    assert row["smallest"] == pytest.approx(smallest_difference(all_of_seeds, 0.0, 3), rel=1e-6)
+    rounds = pd.DataFrame({"name": ["a"] * 3, "value": [0.7, 0.6, 0.8]})
+    row = answer(tmp_path, rounds, where={"name": "a"}, rows="rounds")
+    assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.7, 0.6, 0.8, 3))
+    assert row["repeat"] == "round"
+
+
+@pytest.mark.parametrize("name", list(library()))
+def test_every_finding_is_answered_or_says_why_not_and_every_verdict_follows(name):
+    paper = library()[name]
+    reported, measured = claims.reported_claims(paper), claims.measured_claims(paper)
+    findings = {f"finding/{finding.id}": finding for finding in paper.findings}
+    assert findings, "each paper has findings"
+    table = claims.claim_table(reported, measured)
+    assert len(table) == reported["claim"].nunique()
+    for claim, finding in findings.items():
+        rows = measured[measured["claim"] == claim]
+        assert len(rows) == len(finding.ours)
+        (line,) = table[table["claim"] == finding.what].itertuples()
+        if finding.without:
+            assert (line.verdict, line.ours) == (claims.NOT_TRIED, finding.without)
+        gain = next(row["gain"] for row in reported_findings(paper) if row["claim"] == claim)
+        for row in rows.itertuples():
+            assert row.verdict == claims.verdict(row.low, row.high, gain, finding.share)
+    counts = claims.verdict_counts(table)
+    assert counts["all"].sum() == len(table)
+    assert (counts["single"] <= counts["all"]).all()
+
+
+def test_orders_of_the_project_are_those_of_its_experiments():
+    """EM routing above dynamic routing, from the cells as they stand there."""
+    files = {path.name: path for path in comparison_files()}
+    found = difference(files["claims-layers.comparisons.csv"], "em-routing", "dynamic-routing", "bleu", "test")
+    cells = pd.read_csv(files["claims-layers.comparisons.csv"].with_name("claims-layers.cells.csv"))
+    scores = cells[(cells["metric"] == "bleu") & (cells["test"] == "test")].pivot(
+        index="seed", columns="system", values="score"
+    )
+    assert found["delta"] == pytest.approx((scores["em-routing"] - scores["dynamic-routing"]).mean())
+    assert found["seeds"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"without": "no time"}, "name what of ours answers it"),
+        ({"ours": []}, "name what of ours answers it"),
+        ({"ours": [{"experiment": "a", "file": "b", "value": "c"}]}, "either an experiment or a file"),
+        ({"ours": [{"experiment": "a", "system": "b"}]}, "name the system and its baseline"),
+        ({"ours": [{"file": "a"}]}, "name the column"),
+    ],
+)
+def test_a_finding_names_one_answer_or_a_reason(change, message):
+    entry = {"id": "it", "kind": "order", "what": "It", "where": "Table 1", "reported": "1",
+             "ours": [{"file": "a", "value": "b"}]}  # fmt: skip
+    parse(Finding, entry)
+    with pytest.raises(ConfigError, match=message):
+        parse(Finding, {**entry, **change})
+
+
+def test_a_paper_without_findings_has_its_gains_alone():
+    paper: Paper = library()["dou-2019"].model_copy(update={"findings": ()})
+    assert set(claims.reported_claims(paper)["kind"]) == {"gain"}
+    assert set(claims.measured_claims(paper)["claim"]) <= set(claims.reported_gains(paper)["claim"])

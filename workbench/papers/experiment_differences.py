@@ -1,0 +1,141 @@
+"""Differences of two systems of an experiment, from its result files, and the smallest that it could have shown.
+
+Reads EXPERIMENT.comparisons.csv, where each system stands beside the experiment's baseline, and EXPERIMENT.cells.csv,
+where each training stands by itself. Trains and scores nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_models.resources import data_folder
+from workbench.evaluation.scoring import METRIC_NAMES
+from workbench.papers.our_measurements import records
+from workbench.store.runs import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMPARISONS, CELLS = ".comparisons.csv", ".cells.csv"
+
+
+def results_folder() -> Path:
+    """The project's result files."""
+    return data_folder() / "experiments" / "results"
+
+
+def comparison_files(results: Path | None = None) -> list[Path]:
+    """The files with differences of experiments, by default the project's."""
+    return sorted((results or results_folder()).glob(f"*{COMPARISONS}"))
+
+
+def stored_differences(path: Path) -> Iterator[dict[str, Any]]:
+    """The differences of an experiment to its baseline that have an interval, with `smallest`, one a system and test.
+
+    Those over seeds stand for those of one training. Raises RunError for a file that is no comparison of an experiment.
+    """
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path)
+        table = table[table["metric"].isin(list(METRIC_NAMES))].dropna(subset=["low", "high"])
+        table = table.assign(test=table.get("test", "test"))
+        table = table.sort_values("seeds", ascending=False, kind="stable")
+        rows = records(table.drop_duplicates(["system", "baseline", "metric", "test"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(
+            f"{path}: not the comparisons of an experiment ({error}); write them again: workbench experiment table"
+        ) from None
+    cells = _cells(path)
+    for row in rows:
+        by_seed = _by_seed(cells, row["system"], row["baseline"], row["metric"], row["test"])
+        yield {**row, "smallest": smallest(row["low"], row["high"], int(row["seeds"]), by_seed)}
+
+
+def difference(path: Path, system: str, baseline: str, metric: str, test: str) -> dict[str, Any]:
+    """The difference of any two systems of an experiment: delta, low, high, seeds, smallest.
+
+    Beside the experiment's own baseline it is the stored one. Else seeds are paired, and the error of the sentences is
+    that of both stored differences together, which is too large rather than too small: both share the baseline's.
+    Raises RunError for systems that are not there.
+    """
+    stored = {row["system"]: row for row in stored_differences(path) if (row["metric"], row["test"]) == (metric, test)}
+    if system in stored and stored[system]["baseline"] == baseline:
+        return stored[system]
+    if missing := sorted({system, baseline} - stored.keys()):
+        raise RunError(f"{path}: no difference of {missing[0]!r} by {metric} on {test}")
+    cells = _cells(path)
+    by_seed = _by_seed(cells, system, baseline, metric, test)
+    errors = [_sentence_error(stored[name], cells) for name in (system, baseline)]
+    low, high = _interval(list(by_seed.values()), math.hypot(*errors))
+    found = {"delta": sum(by_seed.values()) / len(by_seed), "low": low, "high": high, "seeds": len(by_seed)}
+    return {**found, "smallest": smallest(low, high, len(by_seed), by_seed)}
+
+
+def _sentence_error(row: Mapping[str, Any], cells: pd.DataFrame) -> float:
+    from analyses.power import sentence_error
+
+    by_seed = _by_seed(cells, row["system"], row["baseline"], row["metric"], row["test"])
+    return sentence_error(row["low"], row["high"], list(by_seed.values()))
+
+
+def _interval(by_seed: Sequence[float], error: float) -> tuple[float, float]:
+    """The interval of `analyses.seeds` around the mean of the seeds' differences, given the error of the sentences."""
+    import numpy as np
+    from scipy.stats import norm
+    from scipy.stats import t as student
+
+    count, reach = len(by_seed), float(norm.ppf(0.975)) * error
+    if count > 1:
+        of_seeds = float(student.ppf(0.975, count - 1)) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
+        reach = math.hypot(reach, of_seeds)
+    center = sum(by_seed) / count
+    return center - reach, center + reach
+
+
+def _cells(path: Path) -> pd.DataFrame:
+    """The trainings of the experiment of a file of comparisons."""
+    import pandas as pd
+
+    cells = path.with_name(path.name.removesuffix(COMPARISONS) + CELLS)
+    return (
+        pd.read_csv(cells) if cells.is_file() else pd.DataFrame(columns=["system", "seed", "metric", "test", "score"])
+    )
+
+
+def _by_seed(cells: pd.DataFrame, system: str, baseline: str, metric: str, test: str) -> dict[int, float]:
+    """System minus baseline of each seed that both were trained with."""
+    chosen = cells[(cells["metric"] == metric) & (cells["test"] == test)]
+    scores = [chosen[chosen["system"] == name].set_index("seed")["score"].dropna() for name in (system, baseline)]
+    common = scores[0].index.intersection(scores[1].index)
+    return {int(seed): float(scores[0][seed] - scores[1][seed]) for seed in common}
+
+
+def smallest(low: float, high: float, seeds: int, by_seed: Mapping[int, float] | None = None) -> float:
+    """The smallest difference that the experiment could have shown; if seeds are not at hand, all of it is theirs.
+
+    low, high: the interval that was found; of one training it is the smallest that this training could have shown.
+    """
+    import numpy as np
+    from scipy.stats import t as student
+
+    from analyses.power import sentence_error
+
+    if seeds == 1:
+        return _smallest(0.0, sentence_error(low, high, [0.0]), 1)
+    if by_seed is None or len(by_seed) != seeds:
+        deviation = (high - low) / 2 * math.sqrt(seeds) / float(student.ppf(0.975, seeds - 1))
+        return _smallest(deviation, 0.0, seeds)
+    values = list(by_seed.values())
+    return _smallest(float(np.std(values, ddof=1)), sentence_error(low, high, values), seeds)
+
+
+@cache
+def _smallest(deviation: float, error: float, seeds: int) -> float:
+    from analyses.power import smallest_difference
+
+    return smallest_difference(deviation, error, seeds)

@@ -1,0 +1,133 @@
+"""The findings of a paper's file: what is reported of orders, curves, properties and costs, and what ours say of it.
+
+A finding names its result files, so that what answers it, and in which setting, stands in the paper's file. Gives rows
+of the columns of `claims`; the verdict is computed there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.papers.arithmetic_checks import evaluate
+from workbench.papers.experiment_differences import COMPARISONS, difference, results_folder, smallest
+from workbench.papers.schema import Measurement, Paper
+from workbench.store.runs import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEED, ROUND = "training", "round"  # what is repeated
+
+
+def reported_findings(paper: Paper) -> Iterator[dict[str, Any]]:
+    """The findings as rows of `claims.REPORTED`."""
+    for finding in paper.findings:
+        gain = evaluate(finding.reported, lambda reference: float(paper.value(reference)))
+        yield {
+            "claim": f"finding/{finding.id}",
+            "kind": finding.kind,
+            "says": finding.what,
+            "label": finding.what,
+            "base": "",
+            "measure": finding.unit,
+            "gain": gain,
+            "share": finding.share,
+            "printed": ("more" if gain > 0 else "less") if finding.direction_only else "",
+            "without": finding.without,
+            "table": finding.where,
+            "data": "",
+        }
+
+
+def measured_findings(paper: Paper, results: Path | None = None) -> Iterator[dict[str, Any]]:
+    """What answers the findings, as rows of `claims.MEASURED` without their verdict.
+
+    Raises RunError for a file, a system or a column that is not there.
+    """
+    for finding in paper.findings:
+        for ours in finding.ours:
+            folder = results or results_folder()
+            row = _of_experiment(ours, folder) if ours.experiment else _of_file(ours, folder)
+            yield {
+                "claim": f"finding/{finding.id}",
+                "measure": finding.unit,
+                "data": ours.setting or ours.experiment or ours.file,
+                "test": ours.test if ours.experiment else "",
+                "repeat": ROUND if ours.rows == "rounds" else SEED,
+                **row,
+            }
+
+
+def _of_experiment(ours: Measurement, folder: Path) -> dict[str, Any]:
+    path = folder / f"{ours.experiment}{COMPARISONS}"
+    if not path.is_file():
+        raise RunError(f"{path}: there are no comparisons of this experiment")
+    row = difference(path, ours.system, ours.baseline, ours.metric, ours.test)
+    return {"gain": row["delta"], **{name: row[name] for name in ("seeds", "low", "high", "smallest")}}
+
+
+def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
+    """The rows of a file, each less the other's or a number: their mean, and an interval over seeds or rounds."""
+    import pandas as pd
+
+    path = folder / f"{ours.file}.csv"
+    if not path.is_file():
+        raise RunError(f"{path}: there is no such result file")
+    table = pd.read_csv(path)
+    rows = _chosen(table, ours.where, path)
+    if missing := [name for name in (ours.value, *_bounds(ours)) if name not in table]:
+        raise RunError(f"{path}: there is no column {missing[0]!r}")
+    values = rows[ours.value].to_numpy(dtype=float)
+    errors = (rows[ours.high] - rows[ours.low]).to_numpy(dtype=float) / 2 if _bounds(ours) else 0 * values
+    if isinstance(ours.minus, Decimal):
+        values = values - float(ours.minus)
+    else:
+        other = _chosen(table, ours.minus, path)
+        if len(other) != len(rows):
+            raise RunError(f"{path}: {len(rows)} rows of {ours.where} and {len(other)} of {ours.minus} are no pairs")
+        values = values - other[ours.value].to_numpy(dtype=float)
+        if _bounds(ours):
+            errors = (errors**2 + ((other[ours.high] - other[ours.low]).to_numpy(dtype=float) / 2) ** 2) ** 0.5
+    if ours.rows == "rounds":
+        return {"gain": float(values.mean()), "low": float(values.min()), "high": float(values.max()),
+                "seeds": len(values), "smallest": math.nan}  # fmt: skip
+    if len(values) == 1:
+        seeds = int(rows["seeds"].iloc[0]) if "seeds" in rows else 1
+        low, high = float(values[0] - errors[0]), float(values[0] + errors[0])
+        if isinstance(ours.minus, Decimal):  # an interval need not lie evenly around its value
+            low, high = (float(rows[name].iloc[0]) - float(ours.minus) for name in (ours.low, ours.high))
+        return {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds,
+                "smallest": smallest(low, high, seeds)}  # fmt: skip
+    return _over_seeds(values, errors)
+
+
+def _over_seeds(values: Any, errors: Any) -> dict[str, Any]:
+    """The mean of several trainings; all were tested on the same words, so the mean has as large an error of them."""
+    from scipy.stats import t as student
+
+    count = len(values)
+    of_seeds = float(student.ppf(0.975, count - 1)) * float(values.std(ddof=1)) / math.sqrt(count)
+    reach, center = math.hypot(of_seeds, float(errors.mean())), float(values.mean())
+    low, high = center - reach, center + reach
+    by_seed = dict(enumerate(map(float, values)))
+    return {"gain": center, "low": low, "high": high, "seeds": count, "smallest": smallest(low, high, count, by_seed)}
+
+
+def _bounds(ours: Measurement) -> list[str]:
+    return [] if ours.rows == "rounds" else [ours.low, ours.high]
+
+
+def _chosen(table: pd.DataFrame, where: Mapping[str, str | int], path: Path) -> pd.DataFrame:
+    """The rows in which columns have these values; a system may stand there with settings that all share."""
+    rows = table
+    for column, value in where.items():
+        if column not in table:
+            raise RunError(f"{path}: there is no column {column!r}")
+        rows = rows[rows[column].astype(str) == str(value)]
+    if rows.empty:
+        raise RunError(f"{path}: there is no row of {dict(where)}")
+    return rows
