@@ -210,7 +210,7 @@ def submit(
 ) -> list[submitit.Job[str]]:
     """Submit one array with the tasks of all works that have something to do, by the reference of the run.
 
-    Its logs are in a folder `jobs` beside the first run. The nodes must see the runs under the same paths.
+    Its logs are in `.jobs` beside the first run, hidden from patterns such as `runs/mine/*`. The nodes must see the runs under the same paths.
     """
     opened = {reference: open_run(reference) for reference in works}
     calls = [
@@ -222,7 +222,7 @@ def submit(
     if not calls:
         return []
     first = next(iter(opened.values()))
-    jobs = submit_array(executor_of(first.folder.absolute().parent / "jobs", name, settings), Task(), calls)
+    jobs = submit_array(executor_of(first.folder.absolute().parent / ".jobs", name, settings), Task(), calls)
     for (_, reference, _, task), job in zip(calls, jobs, strict=True):
         say(f"{reference}: task {task}, job {job.job_id}, log {job.paths.stdout}")
     return jobs

@@ -22,7 +22,7 @@ from typing import Any
 from filelock import FileLock
 
 from core_models.files.atomic_files import write_atomic
-from core_models.files.atomic_folders import folders_in, remove
+from core_models.files.atomic_folders import folders_in, others, remove
 from core_models.files.run_files import RECORD, read_json
 from workbench.store.errors import RunError
 from workbench.store.file_digests import stamp_of
@@ -30,7 +30,8 @@ from workbench.store.file_digests import stamp_of
 MOST = 256  # shares of a test set: a task that is killed loses at most one, and a folder of so many is quickly listed
 _FORMAT = 1  # of the files; raise it where older ones mean something else
 _NAME = re.compile(r"(?P<number>\d{4})-of-(?P<count>\d{4})(\.jsonl)?")
-_GATHERED = "gathered.json"
+_KEY = re.compile(r"[0-9a-f]{16}")
+_GATHERED, _LOCK = "gathered.json", "gathering.lock"
 
 
 class Unfinished(RunError):
@@ -96,7 +97,7 @@ class Shares:
 
         The shares are removed once the result is there, and those made by other weights or settings with them.
         """
-        with FileLock(self.folder / "gathering.lock"):
+        with FileLock(self.folder / _LOCK):
             if self.gathered():
                 yield False
             else:
@@ -105,13 +106,19 @@ class Shares:
             self._clear_up()
 
     def _clear_up(self) -> None:
-        for other in self.folder.parent.glob("[!.]*"):
-            if other != self.folder:
+        for name, other in folders_in(self.folder.parent).items():
+            if other != self.folder and _KEY.fullmatch(name) and others(other, _is_ours) is None:
                 remove(other)
         for name in folders_in(self.folder):
             path = self.folder / name
             if _NAME.fullmatch(name):
                 remove(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    """Return True for a file or a folder of traces below KEY, whole or not."""
+    first = name.split("/")[0]
+    return first in (_GATHERED, _LOCK) or _NAME.match(first.lstrip(".")) is not None
 
 
 def shares_of(results: Path, kind: str, result: Path, made_of: Mapping[str, Any], ending: str = "") -> Shares:

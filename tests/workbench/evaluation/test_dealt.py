@@ -145,10 +145,14 @@ def test_shares_of_other_settings_or_weights_are_not_taken(batched_run):
     first, second = work.calls(batched_run)
     Task()(work, batched_run.reference, *first)
     assert len(wider.calls(batched_run)) == 2
+    mine = batched_run.folder / "shares" / "translations" / "test" / ("0" * 16) / "notes.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
     assert len({call[0] for each in (work, wider, replace(work, trees=True)) for call in each.calls(batched_run)}) == 3
     _all(wider, batched_run)
     assert batched_run.translations("test").meta["search"]["beam"] == 2
     assert _shares(batched_run) == {}, "those of the other search went with them"
+    assert mine.is_file(), "what we did not make is left alone"
 
     Task()(work, batched_run.reference, *first)
     weights = {name: array + 0.01 for name, array in load_file(batched_run.weights).items()}
@@ -203,7 +207,7 @@ def test_commands_submit_an_array_and_the_same_command_again_finds_it_done(batch
         assert "2 tasks; if some fail, the same command again does what is missing" in done.output
         until = time.monotonic() + 200
         while not (dealt.folder / result).exists():
-            assert time.monotonic() < until, [path.read_text() for path in dealt.folder.parent.glob("jobs/*.err")]
+            assert time.monotonic() < until, [path.read_text() for path in dealt.folder.parent.glob(".jobs/*.err")]
             time.sleep(0.1)
     alone = CliRunner().invoke(cli.app, ["evaluate", batched_run.reference, *evaluate[2:]])
     until = time.monotonic() + 60
