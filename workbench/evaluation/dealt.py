@@ -210,7 +210,8 @@ def submit(
 ) -> list[submitit.Job[str]]:
     """Submit one array with the tasks of all works that have something to do, by the reference of the run.
 
-    Its logs are in `.jobs` beside the first run, hidden from patterns such as `runs/mine/*`. The nodes must see the runs under the same paths.
+    Its logs are in `.jobs` beside the first run, hidden from patterns such as `runs/mine/*`. The nodes must see the
+    runs under the same paths.
     """
     opened = {reference: open_run(reference) for reference in works}
     calls = [

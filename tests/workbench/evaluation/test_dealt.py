@@ -178,6 +178,19 @@ def test_a_damaged_share_is_named_and_made_again_once_it_is_removed(batched_run)
     assert work.calls(batched_run) == [first]
     assert _all(work, batched_run)[-1].endswith(": done")
 
+    tracing = Tracing("test", tasks=2, names=["log_prob"])
+    first, second = tracing.calls(batched_run)
+    Task()(tracing, batched_run.reference, *first)
+    folder = next(path for path in batched_run.folder.glob("shares/traces/test/*/0000-*"))
+    (folder / "index.json").write_text("[]")
+    with pytest.raises(RunError, match=r"a share of traces is damaged: .*0000-of-.*remove its folder before"):
+        Task()(tracing, batched_run.reference, *second)
+    shutil.rmtree(folder)
+    assert _all(tracing, batched_run)[-1].endswith(": done")
+    nothing = Tracing("test", names=["no_such"])
+    with pytest.raises(RunError, match="has no trace of the name no_such"):
+        _all(nothing, batched_run)
+
 
 def test_statistics_are_counted_where_translations_are_gathered(batched_run):
     metrics = ["bleu", "chrf"]
