@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.files.atomic_folders import atomic_replace_folder, others
+from core_models.files.atomic_folders import anything, atomic_replace_folder
 from workbench.evaluation import translate
 from workbench.evaluation.job_array import Again, ArraySettings, executor_of, submit_array
 from workbench.evaluation.scoring import Counting, is_counted, statistics
@@ -23,6 +23,8 @@ from workbench.store.translation_writer import write_translations
 
 if TYPE_CHECKING:
     import submitit
+
+    from core_models.translator import Translator
 
 Say = Callable[[str], None]
 DEFAULT = Counting()
@@ -74,10 +76,7 @@ class _Dealt:
 
         shares = self.shares(run)
         if shares.key != key:
-            raise RunError(
-                f"{run.name}: its weights, texts or settings have changed since the array was submitted; give the same "
-                "command again"
-            )
+            raise _changed(run)
         torch.set_num_threads(self.threads)
         if not shares.gathered():
             try:
@@ -120,8 +119,8 @@ class Translating(_Dealt):
         return super().calls(run)
 
     def _do(self, run: Run, shares: Shares, task: int) -> None:
-        made_by = run.made_by  # before the weights are read: training may go on meanwhile
-        translator = translate.loaded(run, self.device)
+        made_by = run.made_by
+        translator = _loaded(run, self.device)
         test_set, truth = translate.test_set(run, self.test)
         batches, translate_batch = translate.batchwise(
             translator, test_set.sources, test_set.documents, record=self.trees, **self.search
@@ -170,13 +169,13 @@ class Tracing(_Dealt):
     def _do(self, run: Run, shares: Shares, task: int) -> None:
         from core_models.traces import TraceError, TraceStore, join_traces, write_traces
 
-        translator, translations = translate.loaded(run, self.device), run.translations(self.test)
+        translator, translations = _loaded(run, self.device), run.translations(self.test)
         rows = translate.rows_to_trace(translations, self.sentences)
         batches, force = translate.batchwise_traces(translator, translations, self.names, rows)
 
         def write(path: Path, share: Sequence[list[int]]) -> None:
             traces = {row: trace for batch in share for row, trace in zip(batch, force(batch), strict=True)}
-            with atomic_replace_folder(path, "trace", lambda folder: others(folder, lambda name: False)) as unfinished:
+            with atomic_replace_folder(path, "trace", anything) as unfinished:
                 write_traces(unfinished, traces)
 
         paths = shares.do(batches, write, task, self.tasks)
@@ -191,6 +190,22 @@ class Tracing(_Dealt):
                     join_traces(unfinished, stores)
             except TraceError as error:
                 raise RunError(f"a share of traces is damaged: {error}; remove its folder before") from None
+
+
+def _loaded(run: Run, device: str) -> Translator:
+    """Load the model of a run; raises RunError if training, say, replaces the weights meanwhile."""
+    before = run.made_by
+    translator = translate.loaded(run, device)
+    if run.made_by != before:
+        raise _changed(run)
+    return translator
+
+
+def _changed(run: Run) -> RunError:
+    return RunError(
+        f"{run.name}: its weights, texts or settings have changed since the array was submitted; give the same command "
+        "again"
+    )
 
 
 Work = Translating | Tracing | Statistics
