@@ -43,6 +43,13 @@ def content_key(hypotheses: Sequence[str], references: References, metric: str =
     return digest.hexdigest()
 
 
+def is_cached(
+    folder: Path | str, hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any
+) -> bool:
+    """True if `cached_extract` has a file to read, which it checks then."""
+    return (Path(folder) / f"{content_key(hypotheses, references, metric, **options)}.npz").is_file()
+
+
 def cached_extract(
     folder: Path | str, hypotheses: Sequence[str], references: References, metric: str = "bleu", **options: Any
 ) -> Statistics:

@@ -22,7 +22,7 @@ MARKS = {
     "exhaustive": "one of the many cases of a law of which a sample is tested without it",
     "timing": "measures time, so that a busy machine may fail it",
 }
-_RUNS = "demo_runs|graded_runs|copied_runs|context_runs"
+_RUNS = "demo_runs|graded_runs|copied_runs|context_runs|batched_run"
 _RUN = "taught_run|trained_run|routed_run|guided_run|layered_run|offline_run|whole_run|spoiled_run|new_run|pristine"
 _SIGNS = {
     "train": rf"\b({_RUNS}|{_RUN}|run_experiment)\b|(?<![.\w])(fit|train)\(",

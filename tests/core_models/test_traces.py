@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.traces import TraceArray, TraceStore, TraceWriter, write_traces
+from core_models.traces import TraceArray, TraceStore, TraceWriter, join_traces, write_traces
 
 LENGTHS = {"source": [3, 2], "target": [1, 4]}
 
@@ -75,6 +75,19 @@ def test_traces_come_back_from_the_disk(tmp_path, traces, half, tolerance):
             found.check(name)
             assert (found.axes, found.sums_to_one) == (array.axes, array.sums_to_one)
             np.testing.assert_allclose(found.values, array.values, atol=tolerance, rtol=0)
+
+
+def test_traces_in_several_folders_are_joined_to_the_bytes_of_one(tmp_path, traces):
+    some = {**traces, 11: {**next(iter(traces.values())), "rank": TraceArray(("target",), np.arange(70_000, 70_003))}}
+    write_traces(tmp_path / "whole", some)
+    for part in (0, 1):
+        write_traces(tmp_path / f"{part}", {number: some[number] for number in list(some)[::-1][part::2]})
+    join_traces(tmp_path / "joined", [TraceStore(tmp_path / f"{part}") for part in (1, 0)])
+    whole, joined = (
+        {path.name: path.read_bytes() for path in tmp_path.glob(f"{name}/*")} for name in ("whole", "joined")
+    )
+    assert joined == whole
+    assert "rank.npy" in whole
 
 
 def test_a_missing_sentence_and_another_format_are_named(tmp_path, traces):

@@ -26,6 +26,7 @@ from workbench.cli import (
     runs,
     scale,
     serve_app,
+    trace,
     train,
     translate,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "runs",
     "scale",
     "serve_app",
+    "trace",
     "train",
     "translate",
 ]

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.arrays import (
+    LOCAL,
+    AtOnce,
+    Cluster,
+    Cpus,
+    Gpus,
+    JobParameters,
+    Launcher,
+    Partition,
+    SlurmTime,
+    Tasks,
+    array_settings,
+    submit_works,
+)
 from workbench.cli.numbers import Resamples
 from workbench.cli.shared import (
     Device,
@@ -18,12 +34,13 @@ from workbench.cli.shared import (
     refuse,
 )
 from workbench.cli.terminal import say
-from workbench.cli.translate import ENGINES, Engine, Search, search_changes, translate_test_set
+from workbench.cli.translate import ENGINES, Engine, Search, search_changes, translate_test_set, translating
 from workbench.evaluation.distributed import rank
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.evaluation.dealt import Work
     from workbench.evaluation.scoring import Counting
     from workbench.store.runs import Run
 
@@ -69,26 +86,49 @@ def evaluate(
     search: Search = None,
     engine: Engine = ENGINES[0],
     device: Device = "cpu",
+    launcher: Launcher = LOCAL,
+    tasks: Tasks = 16,
+    cluster: Cluster = None,
+    partition: Partition = None,
+    slurm_time: SlurmTime = 720,
+    gpus: Gpus = 0,
+    cpus: Cpus = 4,
+    at_once: AtOnce = 256,
+    job: JobParameters = None,
 ) -> None:
     """Score translations of test sets, translating first where needed; intervals are 95% bootstrap.
 
-    A test set is translated if it has no translation yet, or one with other settings than those of --search.
+    A test set is translated if it has no translation yet, or one with other settings than those of --search. With
+    --launcher submitit tasks of an array translate and count; once all is done, the same command prints the table.
     """
+    from workbench.evaluation.dealt import Statistics
     from workbench.evaluation.scoring import Counting
     from workbench.store.runs import open_runs
     from workbench.views.scores.test_sets import score_table
 
     metric_names, changes = parse_metrics(metrics), search_changes(search)
     run_list, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
+    counting = Counting(preset, reference)
+    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
+    if settings is not None:
+        if engine != ENGINES[0]:
+            refuse(f"--engine {engine} is for one process: leave --launcher out")
+        works: dict[str, list[Work]] = {run.reference: [] for run in run_list}
+        for run, name in itertools.product(run_list, tests):
+            if _has_translation_by(run, name, changes):
+                works[run.reference].append(Statistics(name, metric_names, counting))
+            else:
+                translation = translating(name, tasks, device, settings, **changes)
+                works[run.reference].append(replace(translation, metrics=metric_names, counting=counting))
+        if submit_works(works, "evaluate", settings):
+            return
     for name in tests:
         missing = [Path(run.reference) for run in run_list if not _has_translation_by(run, name, changes)]
         if missing:
             translate_test_set(missing, name, False, device, engine, **changes)
     if rank() == 0:
         print_table(
-            _without_single_test(
-                tests, score_table(run_list, tests, metric_names, n_resamples, processes, Counting(preset, reference))
-            )
+            _without_single_test(tests, score_table(run_list, tests, metric_names, n_resamples, processes, counting))
         )
 
 

@@ -8,6 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
+from workbench.cli.arrays import (
+    LOCAL,
+    AtOnce,
+    Cluster,
+    Cpus,
+    Gpus,
+    JobParameters,
+    Launcher,
+    Partition,
+    SlurmTime,
+    array_settings,
+)
 from workbench.cli.evaluate import parse_metrics
 from workbench.cli.shared import (
     Device,
@@ -15,7 +27,6 @@ from workbench.cli.shared import (
     RunsRoot,
     bar,
     experiment_app,
-    pairs,
     print_aligned,
     print_table,
     refuse,
@@ -43,48 +54,30 @@ def experiment_run(
     devices: Annotated[
         str | None, typer.Option(help="Devices with a process each, comma-separated, e.g. cuda:0,cuda:1")
     ] = None,
-    launcher: Annotated[
-        str,
-        typer.Option(
-            help="Launcher: local (this machine), or submitit (an array with a task for each cell, on a cluster)"
-        ),
-    ] = "local",
-    cluster: Annotated[
-        str | None, typer.Option(help="Cluster of submitit: slurm or local; detected by default")
-    ] = None,
-    partition: Annotated[str | None, typer.Option(help="Slurm partition (submitit)")] = None,
-    slurm_time: Annotated[
-        int, typer.Option(help="Time limit of a job in minutes; it is queued again until done (submitit)", min=1)
-    ] = 720,
-    gpus: Annotated[int, typer.Option(help="GPUs of a job (submitit)", min=0)] = 0,
-    cpus: Annotated[int, typer.Option(help="CPUs of a job (submitit)", min=1)] = 4,
-    at_once: Annotated[int, typer.Option(help="Tasks of the array that run at once (submitit)", min=1)] = 256,
-    job: Annotated[
-        list[str] | None,
-        typer.Option(help="Parameter of submitit as key=value, e.g. slurm_account=mine; may be repeated"),
-    ] = None,
+    launcher: Launcher = LOCAL,
+    cluster: Cluster = None,
+    partition: Partition = None,
+    slurm_time: SlurmTime = 720,
+    gpus: Gpus = 0,
+    cpus: Cpus = 4,
+    at_once: AtOnce = 256,
+    job: JobParameters = None,
 ) -> None:
-    """Train, translate and trace every cell that is not done; can be stopped and started again at any time."""
+    """Train, translate and trace every cell that is not done; can be stopped and started again at any time.
+
+    With --launcher submitit the array has a task for each cell.
+    """
     from workbench.experiments import launcher as launching
     from workbench.experiments.grid import read_experiment
     from workbench.experiments.runner import run_experiment
 
     chosen = only or []
-    if launcher == "submitit":
+    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
+    if settings is not None:
         if devices or processes > 1:
             refuse("--devices and --processes are for this machine; a job of submitit works on one cell")
-        job_parameters = {
-            "timeout_min": slurm_time,
-            "gpus_per_node": gpus,
-            "cpus_per_task": cpus,
-            "slurm_array_parallelism": at_once,
-            **pairs(job, "--job"),
-        }
-        job_parameters |= {"slurm_partition": partition} if partition else {}
-        launching.submit(file, root, data, say, job_parameters, cluster, device, max_minutes, chosen)
+        launching.submit(file, root, data, say, settings, device, max_minutes, chosen)
         return
-    if launcher != "local":
-        refuse(f"--launcher {launcher!r}: choose local or submitit")
     experiment = read_experiment(file)
     with bar(experiment.name) as show:
         if devices or processes > 1:

@@ -1,20 +1,32 @@
-"""workbench translate, score and trace."""
+"""workbench translate and score."""
 
 from __future__ import annotations
 
-import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.arrays import (
+    LOCAL,
+    AtOnce,
+    Cluster,
+    Cpus,
+    Gpus,
+    JobParameters,
+    Launcher,
+    Partition,
+    SlurmTime,
+    Tasks,
+    array_settings,
+    submit_works,
+)
 from workbench.cli.numbers import Seed
 from workbench.cli.shared import (
     Device,
     RunPath,
     RunPaths,
-    TestName,
     app,
     bar,
     pairs,
@@ -25,14 +37,14 @@ from workbench.evaluation.distributed import own_device, rank, world
 
 if TYPE_CHECKING:
     from core_models.translator import Translation, Translator
+    from workbench.evaluation.dealt import Translating
+    from workbench.evaluation.job_array import ArraySettings
     from workbench.evaluation.translate import SearchEngine
     from workbench.store.runs import Run
-    from workbench.store.translations import Translations
 
     Lists = list[list[Translation]]
 
 ENGINES = ("workbench", "ctranslate2")
-_DIGITS = 19  # of a number of the command line; no test set needs longer ones
 
 DocIds = Annotated[
     Path | None, typer.Option(help="File of document ids, one per line; by default NAME.docids beside the text")
@@ -85,9 +97,19 @@ def translate(
     search: Search = None,
     engine: Engine = ENGINES[0],
     device: Device = "cpu",
+    launcher: Launcher = LOCAL,
+    tasks: Tasks = 16,
+    cluster: Cluster = None,
+    partition: Partition = None,
+    slurm_time: SlurmTime = 720,
+    gpus: Gpus = 0,
+    cpus: Cpus = 4,
+    at_once: AtOnce = 256,
+    job: JobParameters = None,
 ) -> None:
     """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
 
+    With --launcher submitit tasks of an array share a test set, and the last one writes the translations.
     With --num-samples, or an n-best of more than one (--n-best, or the run's own), each line of a file's output is
     NUMBER, SCORE and TEXT, the sentences numbered from 0.
     """
@@ -98,10 +120,17 @@ def translate(
     if num_samples < 0:
         refuse(f"--num-samples {num_samples}: draw at least one")
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
+    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
+    if settings is not None:
+        _refuse_with("--launcher submitit", input=input, engine=engine != ENGINES[0])
     if test is not None:
         file_options = {"doc_ids": doc_ids, "context": context, "context_target": context_target}
         _refuse_with("--test", output=output, prefix=prefix, num_samples=num_samples, ensemble=ensemble, **file_options)
-        translate_test_set(runs, test, save_beams, device, engine, **changes)
+        if settings is not None:
+            work = translating(test, tasks, device, settings, save_beams, **changes)
+            submit_works({str(run): [work] for run in runs}, "translate", settings)
+        else:
+            translate_test_set(runs, test, save_beams, device, engine, **changes)
         return
     _refuse_with("--input", save_beams=save_beams)
     if engine != ENGINES[0]:
@@ -282,6 +311,17 @@ def _engine_of(engine: str, run: Run, device: str) -> SearchEngine | None:
     return ctranslate2_engine(run, device)
 
 
+def translating(
+    test: str, tasks: int, device: str, settings: ArraySettings, trees: bool = False, **search: Any
+) -> Translating:
+    """The translation of a test set as work of an array."""
+    from workbench.evaluation.dealt import Translating
+
+    return Translating(
+        test, device, settings.cpus, tasks, trees, {key: v for key, v in search.items() if v is not None}
+    )
+
+
 def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, engine: str, **search: Any) -> None:
     from workbench.evaluation.translate import test_set, translate_test
     from workbench.store.runs import open_run
@@ -326,43 +366,3 @@ def score(
         _say_alone(translator, "--doc-ids")
     for scored in translator.score(text.sources, text.targets or [], text.documents):
         say(f"{scored.log_prob:.4f}\t{len(scored.tokens)}")
-
-
-@app.command()
-def trace(
-    run: RunPath,
-    test: TestName = "test",
-    arrays: Annotated[str, typer.Option(help="Names of trace arrays, or patterns, comma-separated")] = "*",
-    sentences: Annotated[str, typer.Option(help="Numbers of sentences, e.g. 0-9,17; all by default")] = "",
-    device: Device = "cpu",
-) -> None:
-    """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...)."""
-    from workbench.evaluation.translate import trace_test
-    from workbench.store.runs import open_run
-
-    opened = open_run(run)
-    translations = opened.translations(test)
-    ranges = [_range(part, translations) for part in filter(None, sentences.split(","))]
-    rows = list(dict.fromkeys(itertools.chain(*ranges))) or None
-    with bar(f"tracing {test}") as show:
-        folder = trace_test(
-            opened,
-            translations,
-            arrays.split(","),
-            rows,
-            device,
-            step=lambda done, total: show(done, total, ""),
-        )
-    if rank() == 0:
-        say(str(folder))
-
-
-def _range(part: str, translations: Translations) -> range:
-    """The requested sentences as a range, checked against the test set before it is expanded."""
-    first, _, last = part.partition("-")
-    numbers = [int(number) for number in (first, last or first) if number.isdecimal() and len(number) < _DIGITS]
-    if len(numbers) < 2 or numbers[0] > numbers[1]:
-        refuse(f"--sentences {part[:_DIGITS]!r}: write numbers from 0 such as 3 or 0-9")
-    if numbers[1] >= len(translations):
-        refuse(f"--sentences {part!r}: {translations.test} has sentences 0 to {len(translations) - 1}")
-    return range(numbers[0], numbers[1] + 1)

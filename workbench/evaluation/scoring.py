@@ -61,6 +61,15 @@ def statistics(run: Run, translations: Translations, metric: str, counting: Coun
     return statistics_of_all([run], {run.name: translations}, metric, counting=counting)[run.name]
 
 
+def is_counted(run: Run, translations: Translations, metric: str, counting: Counting = Counting()) -> bool:
+    """Return True if the run's cache has the `statistics` of a metric."""
+    from analyses.scores import preset
+    from analyses.statistics_cache import is_cached
+
+    towards, options = references({run.name: translations}, counting.reference), preset(counting.preset).options(metric)
+    return is_cached(run.statistics, translations.hypotheses, towards, metric, **options)
+
+
 def statistics_of_all(
     runs: Sequence[Run],
     opened: Mapping[str, Translations],

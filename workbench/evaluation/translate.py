@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,28 +72,35 @@ def translate_test(
     # Before the weights are read: training may go on meanwhile.
     made_by = {**run.made_by, **({"engine": engine.name} if engine else {})}
     if translator is None:
-        translator = _loaded(run, device)
+        translator = loaded(run, device)
     search = SearchConfig.by_current_names(search)
-    if trees and (search.get("finished_hypotheses") or translator.search.finished_hypotheses) == "keep":
-        raise RunError(
-            f"{run.name}: a search with finished_hypotheses=keep records no trees; translate without --save-beams, or "
-            "with --search finished_hypotheses=drop"
-        )
-    refuse_foreign(
-        run.translations_folder(test_set.name), "translate", foreign_to_translations
-    )  # before any work is done
+    check_translation(run, test_set.name, trees, search)
     began = time.perf_counter()
     translate = engine.translate if engine else translate_lines
     translations = translate(translator, test_set.sources, test_set.documents, step, record=trees, **search)
     if translations is not None:
-        changes = {key: value for key, value in search.items() if value is not None}
-        settings = {**translator.search.model_dump(), **changes}
+        settings = stored_search(translator.search, search)
         write_translations(run, test_set, translations, settings, time.perf_counter() - began, truth, made_by)
     wait()
     return Translations(run.translations_folder(test_set.name), run.typed)  # also where training has gone on
 
 
-def _loaded(run: Run, device: str) -> Translator:
+def check_translation(run: Run, test: str, trees: bool, search: Mapping[str, Any]) -> None:
+    """Raise RunError or FolderError, before any work is done, where a translation could not be written."""
+    if trees and (search.get("finished_hypotheses") or run.config.search.finished_hypotheses) == "keep":
+        raise RunError(
+            f"{run.name}: a search with finished_hypotheses=keep records no trees; translate without --save-beams, or "
+            "with --search finished_hypotheses=drop"
+        )
+    refuse_foreign(run.translations_folder(test), "translate", foreign_to_translations)
+
+
+def stored_search(own: SearchConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a search as meta.json has them: a run's own, with changes by their current names."""
+    return {**own.model_dump(), **{key: value for key, value in changes.items() if value is not None}}
+
+
+def loaded(run: Run, device: str) -> Translator:
     """Load the model of a run; raises RunError for an outside run."""
     import core_models
 
@@ -116,17 +124,34 @@ def translate_lines(
     step: called with this rank's progress. contexts, context_outputs: instead of documents, as in
     `Translator.translate`.
     """
+    batches, translate = batchwise(
+        translator, sources, documents, contexts, context_outputs, prefix=prefix, record=record, **search
+    )
+    translated = over_ranks(batches, translate, step)
+    return None if translated is None else [translated[row] for row in range(len(sources))]
+
+
+def batchwise(
+    translator: Translator,
+    sources: Sequence[str],
+    documents: Sequence[str] | None = None,
+    contexts: Texts | None = None,
+    context_outputs: Texts | None = None,
+    prefix: str | None = None,
+    **settings: Any,
+) -> tuple[list[list[int]], Callable[[list[int]], list[Translation]]]:
+    """The batches of rows of sentences, and a function that translates one of them, wherever it is called."""
     if contexts is None:
         contexts, _ = translator.contexts(sources, documents)  # of all lines: those of a batch are not side by side
 
     def translate(rows: list[int]) -> list[Translation]:
         prefixes = None if prefix is None else [prefix] * len(rows)
         return translator.translate_rows(
-            rows, sources, documents, contexts, context_outputs, prefix=prefixes, record=record, **search
+            rows, sources, documents, contexts, context_outputs, prefix=prefixes, **settings
         )
 
-    translated = over_ranks(translator.batches(sources, documents, **search), translate, step)
-    return None if translated is None else [translated[row] for row in range(len(sources))]
+    search = {key: value for key, value in settings.items() if key != "record"}
+    return translator.batches(sources, documents, **search), translate
 
 
 def trace_test(
@@ -145,34 +170,63 @@ def trace_test(
     from core_models.traces import write_traces
 
     if translator is None:
-        translator = _loaded(run, device)
+        translator = loaded(run, device)
+    rows = rows_to_trace(translations, sentences)
+    check_traces(run, translations.test)
+    batches, force = batchwise_traces(translator, translations, names, rows)
+    traces = over_ranks(batches, force, step)
+    if traces is not None:
+        if not any(traces.values()):
+            raise no_such_trace(run, names)
+        with replaced_traces(run, translations, rows) as unfinished:
+            write_traces(unfinished, traces)
+    wait()
+    return run.results / "traces" / translations.test
+
+
+def rows_to_trace(translations: Translations, sentences: Sequence[int] | None) -> list[int]:
+    """The rows of sentences, all of them by default; raises RunError for one that is not there."""
     rows = list(range(len(translations))) if sentences is None else list(sentences)
     outside = [row for row in rows if not 0 <= row < len(translations)]
     if outside:
         raise RunError(f"{translations.test} has sentences 0 to {len(translations) - 1}, not {outside[0]}")
-    folder = run.results / "traces" / translations.test
-    refuse_foreign(folder, "trace", _foreign_to_traces)  # before any work is done
-    test_set, written = translations.test_set, translations.hypotheses
-    sources = [test_set.sources[row] for row in rows]
-    tokens = [translations.details[row]["tokens"] for row in rows]
+    return rows
 
-    def force(indices: list[int]) -> list[Trace]:
+
+def check_traces(run: Run, test: str) -> None:
+    """Raise FolderError, before any work is done, where traces could not be written."""
+    refuse_foreign(run.results / "traces" / test, "trace", _foreign_to_traces)
+
+
+def batchwise_traces(
+    translator: Translator, translations: Translations, names: Sequence[str], rows: Sequence[int]
+) -> tuple[list[list[int]], Callable[[list[int]], list[Trace]]]:
+    """The batches of some rows of translations, and a function that forces one of them, wherever it is called."""
+    test_set, written, details = translations.test_set, translations.hypotheses, translations.details
+
+    def force(batch: list[int]) -> list[Trace]:
         return translator.trace(
-            [sources[index] for index in indices],
-            [tokens[index] for index in indices],
+            [test_set.sources[row] for row in batch],
+            [details[row]["tokens"] for row in batch],
             names,
-            **context_arguments(translator.context, test_set, [rows[index] for index in indices], written),
+            **context_arguments(translator.context, test_set, batch, written),
         )
 
-    traces = over_ranks(translator.batches(sources), force, step)
-    if traces is not None:
-        if not any(traces.values()):
-            raise RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
-        with atomic_replace_folder(folder, "trace", _foreign_to_traces) as unfinished:
-            write_traces(unfinished, {rows[index]: trace for index, trace in traces.items()})
-            write_token_digests(unfinished, dict(zip(rows, tokens, strict=True)))
-    wait()
-    return folder
+    batches = translator.batches([test_set.sources[row] for row in rows])
+    return [[rows[index] for index in batch] for batch in batches], force
+
+
+def no_such_trace(run: Run, names: Sequence[str]) -> RunError:
+    return RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
+
+
+@contextmanager
+def replaced_traces(run: Run, translations: Translations, rows: Sequence[int]) -> Iterator[Path]:
+    """Yield a folder for the traces of these rows, which then replaces the run's traces of this test set."""
+    folder, details = run.results / "traces" / translations.test, translations.details
+    with atomic_replace_folder(folder, "trace", _foreign_to_traces) as unfinished:
+        yield unfinished
+        write_token_digests(unfinished, {row: details[row]["tokens"] for row in rows})
 
 
 def _foreign_to_traces(folder: Path) -> str | None:

@@ -1,7 +1,7 @@
 """Start the processes of a grid: several on this machine, or an array of jobs on a cluster.
 
 Workers on one machine all run the whole grid and share it by its locks, so none of them waits for another. Knows
-processes, devices and submitit; `runner` does the work, and runs resume themselves.
+processes, devices and job arrays; `runner` does the work, and runs resume themselves.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core_models.files.run_files import open_to_write
 from core_models.resources import processors
+from workbench.evaluation.job_array import Again, ArraySettings, executor_of, submit_array
 from workbench.experiments.data import Say, prepare_data
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.runner import check_systems, run_experiment
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 2.0
 INTERRUPT_SECONDS = 15.0
-REQUEUES = 100  # times that a job out of time is queued again: weeks of training in jobs of hours
 ShowProgress = Callable[[int, int, str], None]  # (done, total, running cells)
 
 
@@ -165,7 +165,7 @@ def _last_message(log: Path) -> str:
 
 
 @dataclass(frozen=True)
-class CellJob:
+class CellJob(Again):
     """A task of the grid's array, which submitit pickles, runs with a cell's name, and queues again in time."""
 
     file: Path
@@ -179,49 +179,29 @@ class CellJob:
         run_experiment(experiment, self.root, None, print, None, self.device, self.minutes, [cell])
         return cells(experiment, self.root, [cell])[0].state_text()
 
-    def checkpoint(self, cell: str) -> submitit.helpers.DelayedSubmission:
-        """Return the same task for submitit to queue again, before a timeout or preemption; it resumes the run."""
-        import submitit
-
-        return submitit.helpers.DelayedSubmission(self, cell)
-
 
 def submit(
     file: Path,
     root: Path,
     files: Path | None,
     say: Say,
-    parameters: Mapping[str, Any],
-    cluster: str | None = None,
+    settings: ArraySettings,
     device: str = "auto",
     minutes: float | None = None,
     only: Sequence[str] = (),
 ) -> list[submitit.Job[str]]:
     """Submit one array with a task for each cell that is not done, after preparing the text here.
 
-    Logs are in ROOT/NAME/jobs. parameters: of `submitit.AutoExecutor.update_parameters` (timeout_min, gpus_per_node,
-    slurm_partition, slurm_array_parallelism, …). cluster: slurm, local, or None for automatic detection. The nodes must
-    see the folders under the same paths. A cell submitted twice is trained once: the second task finds it locked or
-    done. Raises RunError without the extra.
+    Logs are in ROOT/NAME/jobs. The nodes must see the folders under the same paths. A cell submitted twice is trained
+    once: the second task finds it locked or done. Raises RunError without the extra.
     """
-    try:
-        import submitit
-    except ImportError:
-        raise RunError("--launcher submitit needs the extra: pip install 'nmt-workbench[cluster]'") from None
     experiment = read_experiment(file)
     check_systems(experiment)
+    executor = executor_of(root / experiment.name / "jobs", experiment.name, settings)
     unfinished = [cell for cell in cells(experiment, root, only) if cell.state != "done"]
     prepare_data(experiment, root, files, say)
-    try:
-        executor = submitit.AutoExecutor(
-            root.resolve() / experiment.name / "jobs", cluster=cluster, slurm_max_num_timeout=REQUEUES
-        )
-        executor.update_parameters(**parameters)
-    except (RuntimeError, NameError, TypeError, ValueError) as error:
-        raise RunError(f"submitit rejects the settings: {error}") from None
-    executor.update_parameters(name=experiment.name)
     job = CellJob(file.resolve(), root.resolve(), device, minutes)
-    jobs = executor.map_array(job, [cell.name for cell in unfinished]) if unfinished else []
+    jobs = submit_array(executor, job, [(cell.name,) for cell in unfinished])
     for cell, task in zip(unfinished, jobs, strict=True):
         say(f"{cell.folder}: job {task.job_id}, log {task.paths.stdout}")
     return jobs

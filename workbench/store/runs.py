@@ -3,6 +3,7 @@
     RUN/config.yaml  weights.safetensors  vocabulary/  training.jsonl  checkpoints/  state/
     RUN/translations/TEST/  (see translations.py)
     RUN/scores/  (statistics, cached by content)      RUN/traces/TEST/{index,forced}.json, NAME.npy
+    RUN/shares/  (what tasks of an array have done, evaluation/shares.py)
 
 A run of the kind "outside" holds translations that were made elsewhere, and a config.yaml that says so.
 Everything is read lazily. A broken run is listed with the reason and does not stop anything else.

@@ -51,7 +51,7 @@ def write_translations(
         **(made_by or {}),
     }
     with _replacing(run, test_set, [translation.text for translation in translations], meta) as part:
-        _write_jsonl(part / "details.jsonl", (_detail(translation) for translation in translations))
+        _write_jsonl(part / "details.jsonl", (detail(translation) for translation in translations))
         if truth is not None:
             shutil.copyfile(truth, part / "truth.jsonl")
         if translations and all(translation.tree is not None for translation in translations):
@@ -135,7 +135,8 @@ def one_line(text: str) -> str:
     return text.replace("\n", " ").replace("\r", " ")
 
 
-def _detail(translation: Translation) -> dict[str, Any]:
+def detail(translation: Translation) -> dict[str, Any]:
+    """The record of a translation in details.jsonl."""
     return {
         "tokens": translation.tokens,
         "source_tokens": translation.source_tokens,

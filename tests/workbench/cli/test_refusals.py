@@ -85,6 +85,13 @@ WRONG = [
     (("data", "prepare", "--train", "FILE", "--dev", "FILE", "--out", "OUT"), "write SOURCE,TARGET or FILE.tsv"),
     (("experiment", "run", "NOWHERE"), "there is no such file"),
     (("experiment", "run", "FILE", "--launcher", "submitit", "--processes", "2"), "are for this machine"),
+    (("translate", "RUN", "--test", "test", "--launcher", "pbs"), "--launcher 'pbs': choose local or submitit"),
+    (("trace", "RUN", "--launcher", "submitit", "--job", "x"), "write key=value"),
+    (("translate", "RUN", "--input", "FILE", "--launcher", "submitit"), "--input would change nothing beside"),
+    (
+        ("evaluate", "RUN", "--launcher", "submitit", "--engine", "ctranslate2"),
+        "--engine ctranslate2 is for one process: leave --launcher out",
+    ),
 ]
 
 

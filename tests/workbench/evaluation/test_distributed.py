@@ -8,28 +8,20 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
-from core_models import load
+from tests.workbench.evaluation.conftest import files_of
 from workbench import cli
-from workbench.evaluation import distributed, translate
-from workbench.store.runs import open_run
+from workbench.evaluation import distributed
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
 SCRIPT = Path(sys.executable).parent / "workbench"  # what `pip install` makes of the entry point
 
 
 @pytest.fixture
-def run(taught_run, tmp_path) -> Path:
-    """A run whose search takes a few sentences at a time: several batches for each of two ranks."""
-    folder = Path(shutil.copytree(taught_run.folder, tmp_path / "alone"))
-    config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-    config["data"] = str(taught_run.config.data_folder(taught_run.folder))
-    config["search"]["batch_tokens"] = 200
-    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    assert len(load(folder).batches(translate.test_set(open_run(folder), "test")[0].sources)) > 4
-    return folder
+def run(batched_run) -> Path:
+    """The folder of a run with several batches for each of two ranks."""
+    return batched_run.folder
 
 
 def _alone(*arguments: object) -> str:
@@ -46,13 +38,6 @@ def _together(*command: object) -> str:
     done = subprocess.run(words, capture_output=True, text=True, timeout=250, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    found = {path.name: path.read_bytes() for path in folder.iterdir()}
-    if "meta.json" in found:  # all but the time it took
-        found["meta.json"] = json.dumps({**json.loads(found["meta.json"]), "seconds": 0}).encode()
-    return found
 
 
 PROGRAM = """
@@ -83,12 +68,12 @@ def test_translations_trees_and_traces_are_those_of_one_process(run, prepared, t
         _alone(*command)
     _together(program, json.dumps(_commands(other, lines)))
     assert Path(f"{other}.txt").read_bytes() == Path(f"{run}.txt").read_bytes()
-    translated = _files(run / "translations" / "test")
+    translated = files_of(run / "translations" / "test")
     assert {"hypotheses.txt", "details.jsonl", "trees.jsonl", "trees.npy"} <= translated.keys()
     assert any(json.loads(line)["n_best"] for line in translated["details.jsonl"].splitlines())
-    assert _files(other / "translations" / "test") == translated
-    assert {"log_prob.npy", "index.json"} <= _files(run / "traces" / "test").keys()
-    assert _files(other / "traces" / "test") == _files(run / "traces" / "test")
+    assert files_of(other / "translations" / "test") == translated
+    assert {"log_prob.npy", "index.json"} <= files_of(run / "traces" / "test").keys()
+    assert files_of(other / "traces" / "test") == files_of(run / "traces" / "test")
 
 
 def test_evaluate_by_the_installed_script_is_said_once_and_scores_the_same(run):
@@ -100,7 +85,7 @@ def test_evaluate_by_the_installed_script_is_said_once_and_scores_the_same(run):
     together = _together(SCRIPT, "evaluate", other, *arguments)
     assert together.replace(other.name, run.name) == alone
     assert len(alone.splitlines()) == 3
-    assert _files(other / "translations" / "test") == _files(run / "translations" / "test")
+    assert files_of(other / "translations" / "test") == files_of(run / "translations" / "test")
 
 
 @pytest.mark.parametrize("arguments", [["--num-samples", 2, "--input", "lines.en"], ["--input", "-"]])

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.paths import ROOT
+from workbench.evaluation.job_array import ArraySettings
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.launcher import run_in_processes, submit, worker_environment
 from workbench.experiments.runner import run_experiment
@@ -140,7 +141,8 @@ def test_jobs_run_cells_and_one_that_is_cut_off_is_queued_again_and_goes_on(file
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.chdir(ROOT)
     root, said = tmp_path / "runs", []
-    (job,) = submit(file, root, None, said.append, {"timeout_min": 5}, "local", "cpu", only=["plain.seed-2"])
+    settings, only = ArraySettings("local", {"timeout_min": 5}), ["plain.seed-2"]
+    (job,) = submit(file, root, None, said.append, settings, "cpu", only=only)
     first, second = cells(read_experiment(file), root)
     assert said[-1].startswith(f"{second.folder}: job {job.job_id}, log {root}")
     _wait_for(lambda: _saved(second))
@@ -153,6 +155,6 @@ def test_jobs_run_cells_and_one_that_is_cut_off_is_queued_again_and_goes_on(file
     assert starts[1]["step"] > 0
     assert _trained_steps(second) == list(range(1, last + 1))
     assert first.state == "missing"
-    assert submit(file, root, None, print, {}, "local", only=["plain.seed-2"]) == [], "what is done is not submitted"
+    assert submit(file, root, None, print, ArraySettings("local"), only=only) == [], "what is done is not submitted"
     with pytest.raises(RunError, match=r"submitit rejects the settings: .*pbs"):
-        submit(file, root, None, print, {}, "pbs")
+        submit(file, root, None, print, ArraySettings("pbs"))
