@@ -3,7 +3,7 @@
 Accelerate handles device, precision and processes. This module handles the plan of the data, the position in it, and
 the normalization of the weighted loss by target tokens (or sentences) of the global batch, over all ranks and all
 accumulated batches. All processes decide from the same numbers; clocks decide when a call ends, never what is trained.
-Everything of a step is logged before its state is saved. Metrics for early stopping are functions of the caller.
+Everything of a step is logged before its state is saved.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast, gather_object
+from accelerate.utils import broadcast
 from torch import Tensor, nn
 
 from core_models.checkpoint import SharedWeights
@@ -39,11 +38,9 @@ from core_models.training.reinforce import Reward, SampledTranslations, SelfCrit
 from core_models.training.schedule import learning_rate
 from core_models.training.state import keep_checkpoint, random_states, save_state
 from core_models.training.threads import ThreadsByLoad
+from core_models.training.validation import Score, Validation
 
 SKIPPED_IN_A_ROW = 10
-Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 Report = Callable[[Progress, int, dict[str, float]], None]  # (progress, steps in all, latest values)
 
 
@@ -73,11 +70,15 @@ class Loop:
     _window: Window = field(init=False)
     _threads: ThreadsByLoad = field(init=False)
     _fitting: FittingBatches = field(init=False)
+    _validation: Validation = field(init=False)
     _unread: list[UnreadUpdate] = field(default_factory=list, init=False)
     _learning_rate: float = field(default=0.0, init=False)  # of the last step
 
     def __post_init__(self) -> None:
         self._fitting = FittingBatches(self._say_cut)
+        self._validation = Validation(
+            self.config, self.accelerator, self.prepared, self.system, self._fitting, self.score, self.reward
+        )
 
     @property
     def total_steps(self) -> int:
@@ -142,70 +143,8 @@ class Loop:
         self.write("out_of_memory", words=words, why=cause)
 
     def validate(self) -> dict[str, float]:
-        """Loss per target token (nats, no smoothing) on dev, and the metric of early stopping.
-
-        Each process computes its share of the batches; the sums are those of one process, to the last bit.
-        """
-        self.system.eval()
-        training = self.config.training
-        dev = BatchLoader(self.prepared.split("dev"), training.batch_tokens, seed=0, context=self.system.context)
-        with torch.no_grad(), self.accelerator.autocast():
-            parts = self._over_processes(range(len(dev.plan(0))), partial(self._dev_sums, dev))
-        tokens = sum(count for count, _ in parts)
-        values = {f"{name}_loss": sum(sums[name] for _, sums in parts) / tokens for name in parts[0][1]}
-        metric = training.early_stopping.metric
-        if metric != "loss":
-            values[metric] = self._decode_and_score()
-        self.system.train()
-        return values
-
-    def _dev_sums(self, dev: BatchLoader, numbers: Sequence[int]) -> list[tuple[int, dict[str, float]]]:
-        """The target tokens of some batches and the sum of each loss term; the host waits for the device once."""
-        tokens: list[int] = []
-        sums: list[Tensor] = []
-        names: list[str] = []
-        for number in numbers:
-            batch = dev.batch(0, number)
-            terms = self._fitting.run([batch], self._losses, lambda: None)
-            names = [*terms]
-            tokens.append(batch.target_tokens)
-            sums.append(torch.stack([*terms.values()]))
-        rows = torch.stack(sums).tolist() if sums else []
-        return [(count, dict(zip(names, row, strict=True))) for count, row in zip(tokens, rows, strict=True)]
-
-    def _losses(self, batches: list[Batch]) -> dict[str, Tensor]:
-        """The sum of each loss term over the batches, in float64."""
-        sums: dict[str, Any] = {}
-        for batch in batches:
-            batch = batch.to(self.accelerator.device)
-            forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
-            for name, term in self.system.losses(forced, batch).items():
-                sums[name] = sums.get(name, 0.0) + term.sum().double()
-        return sums
-
-    def _decode_and_score(self) -> float:
-        from core_models.translator import Translator
-
-        dev = self.prepared.test("dev")
-        translator = Translator(
-            self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search
-        )
-        batches = translator.batches(dev.sources, dev.documents)
-        contexts, _ = translator.contexts(dev.sources, dev.documents)
-
-        def texts(share: Sequence[list[int]]) -> list[list[str]]:
-            translated = (translator.translate_rows(rows, dev.sources, dev.documents, contexts) for rows in share)
-            return [[translation.text for translation in batch] for batch in translated]
-
-        translations = zip(
-            itertools.chain(*batches), itertools.chain(*self._over_processes(batches, texts)), strict=True
-        )
-        hypotheses, references = [text for _, text in sorted(translations)], dev.targets or []
-        if self.config.training.early_stopping.metric == "adequacy":
-            assert self.reward is not None  # checked by `fit`
-            return math.fsum(self.reward(dev.sources, hypotheses, references)) / len(hypotheses)
-        assert self.score is not None
-        return self.score(hypotheses, references)
+        """The losses on dev, and the metric of early stopping."""
+        return self._validation.values()
 
     def after_validation(self, values: dict[str, float]) -> tuple[bool, bool]:
         """Count validations without gain. Returns whether these weights are the best, and whether to stop early."""
@@ -396,12 +335,6 @@ class Loop:
         device = self.accelerator.device
         own = torch.stack([torch.full((), count, dtype=torch.float64, device=device) for count in counts])
         return self.accelerator.reduce(own)
-
-    def _over_processes(self, items: Sequence[Item], work: Callable[[Sequence[Item]], list[Result]]) -> list[Result]:
-        """The results of `work` for all items, of which each process does its share; in order, on every process."""
-        own, processes = self.accelerator.process_index, self.accelerator.num_processes
-        shares = gather_object([work(items[own::processes])])
-        return [shares[number % processes][number // processes] for number in range(len(items))]
 
     def _of_main_process(self, values: dict[str, float]) -> dict[str, float]:
         """The main process's numbers, shared because other processors may round a loss differently."""

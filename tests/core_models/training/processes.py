@@ -22,7 +22,7 @@ from core_models import checkpoint
 from core_models.backbones import transformer
 from core_models.checkpoint import write_weights
 from core_models.text.batches import BatchLoader
-from core_models.training import loop
+from core_models.training import validation
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, TrainingError
@@ -153,13 +153,13 @@ class _Fuse:
     def _in_validation(self) -> None:
         fuse = self
 
-        class Dying(loop.BatchLoader):
+        class Dying(validation.BatchLoader):
             def batch(self, epoch: int, number: int) -> Any:
                 if number == 1 and fuse.armed:
                     _die()
                 return super().batch(epoch, number)
 
-        loop.BatchLoader = Dying  # the loop itself makes only that of the dev text
+        validation.BatchLoader = Dying  # it makes only that of the dev text
 
     def _in_log(self) -> None:
         write = TrainingLog.write
