@@ -3,7 +3,7 @@
 Accelerate handles device, precision and processes. This module handles the plan of the data, the position in it, and
 the normalization of the weighted loss by target tokens (or sentences) of the global batch, over all ranks and all
 accumulated batches. All processes decide from the same numbers; clocks decide when a call ends, never what is trained.
-Everything of a step is logged before its state is saved.
+Everything of a step is logged before its state is saved; lines of later steps than the last state's go on resume.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast
 from torch import Tensor, nn
 
-from core_models.checkpoint import SharedWeights
-from core_models.config import WEIGHTS, RunConfig
+from core_models.checkpoint import weights_of
+from core_models.config import RunConfig
 from core_models.system import System
 from core_models.text.batches import Batch, BatchLoader
 from core_models.text.prepared import Prepared
@@ -35,8 +35,9 @@ from core_models.training.precision import planned_steps
 from core_models.training.prefetch import prefetched
 from core_models.training.progress import Progress, latest_state
 from core_models.training.reinforce import Reward, SampledTranslations, SelfCriticalSampler
+from core_models.training.saving import Saved, Saving
 from core_models.training.schedule import learning_rate
-from core_models.training.state import keep_checkpoint, random_states, save_state
+from core_models.training.state import random_states
 from core_models.training.threads import ThreadsByLoad
 from core_models.training.validation import Score, Validation
 
@@ -71,11 +72,14 @@ class Loop:
     _threads: ThreadsByLoad = field(init=False)
     _fitting: FittingBatches = field(init=False)
     _validation: Validation = field(init=False)
+    _saving: Saving = field(init=False)
+    _is_saving: bool = field(default=False, init=False)  # files that no process has heard of yet
     _unread: list[UnreadUpdate] = field(default_factory=list, init=False)
     _learning_rate: float = field(default=0.0, init=False)  # of the last step
 
     def __post_init__(self) -> None:
         self._fitting = FittingBatches(self._say_cut)
+        self._saving = Saving(self.accelerator.device)
         self._validation = Validation(
             self.config, self.accelerator, self.prepared, self.system, self._fitting, self.score, self.reward
         )
@@ -162,25 +166,28 @@ class Loop:
                 progress.reductions, progress.plateau_waits = progress.reductions + 1, 0
         return best, progress.validations_without_gain >= training.early_stopping.patience
 
-    def save(self, weights: bool, checkpoint: bool) -> None:
-        """Write the run's weights, a checkpoint and, last, the state; if that fails, every process raises an error.
+    def save(self, best: bool, checkpoint: bool) -> None:
+        """Write the run's weights if they are the best, a checkpoint if it is due and, last, the state.
 
-        The weights are written once: the three are links to one file.
+        On a GPU that goes on in the background; the next save waits for it first.
         """
         random = random_states(self.accelerator)
-        problem: OSError | None = None
+        self._finish_saving()
         if self.accelerator.is_main_process:
-            try:
-                shared = SharedWeights(self.system)
-                if weights:
-                    shared.write(self.folder / WEIGHTS)
-                if checkpoint:
-                    keep_checkpoint(self.folder / "checkpoints", shared, self.progress.step, self.config.training)
-                save_state(self.folder / "state", shared, self.optimizer, self.progress, random)
-            except OSError as error:
-                problem = error
-        if self._any(problem is not None):
-            raise self._stopped(problem) from problem
+            saved = Saved(weights_of(self.system), self.optimizer.state_dict(), random, self.progress)
+            self._saving.begin(
+                saved, lambda copied: copied.write(self.folder, self.config.training, best=best, checkpoint=checkpoint)
+            )
+        self._is_saving = True
+        if not self._saving.in_background:
+            self._finish_saving()
+
+    def _finish_saving(self) -> None:
+        """Wait for the files of the last save; if they could not be written, every process raises an error."""
+        if self._is_saving:
+            self._is_saving, problem = False, self._saving.problem()
+            if self._any(problem is not None):
+                raise self._stopped(problem) from problem
 
     def write(self, event: str, **values: object) -> None:
         """Log an event of the latest step."""
@@ -201,6 +208,7 @@ class Loop:
         )
 
     def _last_state(self) -> str:
+        self._saving.wait()
         state = latest_state(self.folder / "state")
         return f"{state} is whole and nothing before it is lost" if state else "no state was saved before"
 
@@ -228,12 +236,16 @@ class Loop:
         deadline = time.perf_counter() + 60 * minutes if minutes else math.inf
         groups, late = self.groups(), False
         self.system.train()
-        if self._ended():  # the configuration has fewer steps than when this state was saved
-            self._settle(late)
-        while not (self.progress.finished or late):
-            self._train(next(groups))
-            late = minutes is not None and self._time_is_checked() and self._any(time.perf_counter() > deadline)
-            self._settle(late)
+        try:
+            if self._ended():  # the configuration has fewer steps than when this state was saved
+                self._settle(late)
+            while not (self.progress.finished or late):
+                self._train(next(groups))
+                late = minutes is not None and self._time_is_checked() and self._any(time.perf_counter() > deadline)
+                self._settle(late)
+        finally:
+            if (problem := self._saving.close()) is not None:  # beside the error that ends the training
+                logging.getLogger(__name__).warning("%s", self._stopped(problem))
         return self.progress
 
     def _train(self, group: list[Batch]) -> None:
@@ -306,7 +318,9 @@ class Loop:
                 progress.epoch, progress.batch = progress.epoch + 1, 0
         if saving:
             # Out of time before any validation: save weights anyway, so that the run can be used.
-            self.save(weights=best or (late and progress.best is None), checkpoint=due or keep)
+            self.save(best=best or (late and progress.best is None), checkpoint=due or keep)
+        if progress.finished or late:
+            self._finish_saving()
         if progress.finished:
             self.write("end", **progress.ending())
 

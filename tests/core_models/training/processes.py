@@ -11,7 +11,9 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from core_models.training.loop import Loop, TrainingError
 from core_models.training.loss_module import Objective
 from core_models.training.reinforce import Reward, SelfCriticalSampler
 from core_models.translator import Translator
+from tests.fake_cuda import CUDA, FakeCuda
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second
@@ -40,21 +43,30 @@ class Moment:
 
     place: "call" (`call` Python functions into the step), "accumulation" (half done), "validation" (one batch in),
     "log" (half a line), "replace" or "replaced" (before or after the rename that makes a state), or the folder or file
-    that is then half-written, or linked to what is written already.
+    that is then half-written, or linked to what is written already. behind: how many steps later something is logged
+    before optimizer.pt is half-written.
     """
 
     step: int
     place: str = "call"
     call: int = 1
+    behind: int = 0
 
 
 class Rank:
     """One training under way in a process."""
 
     def __init__(
-        self, run: Path, fault: Any = None, rank: int = 0, world: int = 1, port: int = 0, reward: Reward | None = None
+        self,
+        run: Path,
+        fault: Any = None,
+        rank: int = 0,
+        world: int = 1,
+        port: int = 0,
+        reward: Reward | None = None,
+        gpu: bool = False,
     ) -> None:
-        self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port, reward))
+        self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port, reward, gpu))
         self._process.start()
 
     def ended(self, seconds: float = 250) -> int:
@@ -70,9 +82,9 @@ class Rank:
         self._process.join()
 
 
-def train(run: Path, fault: Any = None, reward: Reward | None = None) -> int:
-    """Train a run in one process; returns its exit code."""
-    return Rank(run, fault, reward=reward).ended()
+def train(run: Path, fault: Any = None, reward: Reward | None = None, gpu: bool = False) -> int:
+    """Train a run in one process, gpu: on a pretended one; returns its exit code."""
+    return Rank(run, fault, reward=reward, gpu=gpu).ended()
 
 
 def start_ranks(run: Path, faults: tuple[Any, Any] = (None, None), reward: Reward | None = None) -> list[Rank]:
@@ -87,7 +99,7 @@ def free_port() -> int:
         return free.getsockname()[1]
 
 
-def _train(run: Path, fault: Any, rank: int, world: int, port: int, reward: Reward | None) -> None:
+def _train(run: Path, fault: Any, rank: int, world: int, port: int, reward: Reward | None, gpu: bool) -> None:
     torch.set_num_threads(1)
     if world > 1:
         ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world, "MASTER_PORT": port}
@@ -97,8 +109,11 @@ def _train(run: Path, fault: Any, rank: int, world: int, port: int, reward: Rewa
         _Fuse(fault).lay()
     elif fault is not None:
         fault()
+    if gpu:
+        os.environ["ACCELERATE_TORCH_DEVICE"] = str(CUDA)
     try:
-        fit(run, device="cpu", reward=reward)
+        with FakeCuda() if gpu else nullcontext():
+            fit(run, device="cuda" if gpu else "cpu", reward=reward)
     except TrainingError as error:
         (run / f"error-{rank}.txt").write_text(str(error), encoding="utf-8")
         sys.exit(3)
@@ -113,6 +128,7 @@ class _Fuse:
 
     def __init__(self, moment: Moment) -> None:
         self.moment, self.armed, self.calls, self.batches = moment, False, 0, 0
+        self.logged = threading.Event()  # of a step that is `behind` the moment's
 
     def lay(self) -> None:
         step = Loop.step
@@ -209,8 +225,18 @@ class _Fuse:
         def dying_optimizer(content: Any, file: Any) -> None:
             save(content, file)
             file.flush()
+            if self.armed and self.moment.behind:
+                assert self.logged.wait(100), "training does not go on while a state is written"
             cut(Path(file.name))
 
+        write = TrainingLog.write
+
+        def watched_log(own: TrainingLog, event: str, step: int, **values: Any) -> None:
+            write(own, event, step, **values)
+            if step >= self.moment.step + self.moment.behind:
+                self.logged.set()
+
+        TrainingLog.write = watched_log
         checkpoint.save_file, torch.save, os.link = dying_weights, dying_optimizer, dying_link
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from core_models.checkpoint import SharedWeights, read_tensors
+from core_models.checkpoint import SharedWeights, read_tensors, weights_of
 from core_models.config import read_config
 from core_models.settings import ConfigError
 from core_models.system_builder import build
@@ -271,7 +271,7 @@ def test_states_are_ordered_by_step_and_unfinished_ones_do_not_count(tmp_path):
     system = build("transformer:preset=tiny", 8)
     optimizer = torch.optim.AdamW(system.parameters())
     for step in (999_998, 999_999, 1_000_000):
-        save_state(tmp_path, SharedWeights(system), optimizer, Progress(step=step), random={})
+        save_state(tmp_path, SharedWeights(weights_of(system)), optimizer.state_dict(), Progress(step=step), random={})
     (tmp_path / "step-1000001.part").mkdir()
     (tmp_path / "step-1000002").mkdir()
     assert latest_state(tmp_path).name == "step-1000000"

@@ -1,6 +1,9 @@
 """Training on a pretended GPU (`tests/fake_cuda.py`): what the host waits for in a step, and what is trained."""
 
+import errno
 import math
+import os
+import threading
 from collections import Counter
 
 import pytest
@@ -12,7 +15,9 @@ from core_models.system import System
 from core_models.text.batches import BatchLoader, collate
 from core_models.training.events import read_events
 from core_models.training.fit import fit
+from core_models.training.loop import TrainingError
 from core_models.training.prefetch import prefetched
+from core_models.training.progress import Progress, progress_of, read_progress, whole_states
 from tests.fake_cuda import CUDA, FakeCuda
 
 READING = "core_models.training.gradient_check.UnreadUpdate.read reads a list"
@@ -78,6 +83,83 @@ def test_a_step_skipped_on_the_gpu_changes_nothing_and_is_logged_when_the_number
     for name, values in weights.items():
         assert values.isfinite().all()
         torch.testing.assert_close(others[name], values, atol=2e-6, rtol=0)
+
+
+class SlowDisk:
+    """Holds back the optimizer's file of a state until `go_on`."""
+
+    def __init__(self, monkeypatch) -> None:
+        self._free, save = threading.Event(), torch.save
+
+        def held(content, file) -> None:
+            assert self._free.wait(60), "training waits for the disk"
+            save(content, file)
+
+        monkeypatch.setattr(torch, "save", held)
+
+    def go_on(self) -> None:
+        self._free.set()
+
+
+def test_steps_go_on_while_a_state_is_written_which_is_that_of_its_own_step(new_run, monkeypatch):
+    """The disk writes the state of step 2 only when step 3 has been logged; the next save waits for it."""
+    settings = {"max_steps": 4, "save_every": 2}
+    fit(host := new_run("host", f"transformer:{EXACT}", **settings), device="cpu")
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    run, disk = new_run("gpu", f"transformer:{EXACT}", **settings), SlowDisk(monkeypatch)
+
+    def when_logged(progress: Progress, steps: int, latest: dict) -> None:
+        if progress.step == 3:
+            assert not whole_states(run / "state")
+            disk.go_on()
+
+    with FakeCuda() as gpu:
+        fit(run, device="cuda", report=when_logged)
+    assert not [line for line in gpu.waits if ".saving." in line]
+    for wanted, state in zip(whole_states(host / "state"), whole_states(run / "state"), strict=True):
+        assert wanted.name == state.name
+        weights, others = (read_tensors(folder / "weights.safetensors") for folder in (wanted, state))
+        for name, values in weights.items():
+            torch.testing.assert_close(others[name], values, atol=2e-6, rtol=0)
+        moments, others = (torch.load(folder / "optimizer.pt")["optimizer"]["state"] for folder in (wanted, state))
+        for number, values in moments.items():
+            assert others[number]["step"] == values["step"] == int(state.name.removeprefix("step-"))
+            torch.testing.assert_close(others[number]["exp_avg"], values["exp_avg"], atol=2e-6, rtol=0)
+        ends = [progress_of(folder).model_dump(exclude={"seconds", "window"}) for folder in (wanted, state)]
+        assert ends[0] | {"best": None} == ends[1] | {"best": None}
+        assert progress_of(state).window.keys() == progress_of(wanted).window.keys()
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_an_error_waits_until_what_is_being_written_is_whole(new_run, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    run, disk = new_run("gpu", max_steps=4, save_every=2), SlowDisk(monkeypatch)
+
+    def interrupt(progress: Progress, steps: int, latest: dict) -> None:
+        if progress.step == 3:
+            threading.Timer(0.2, disk.go_on).start()
+            raise Interrupted
+
+    with FakeCuda(), pytest.raises(Interrupted):
+        fit(run, device="cuda", report=interrupt)
+    assert read_progress(run / "state").step == 2
+    assert not list(run.rglob("*.part"))
+
+
+def test_a_last_state_that_cannot_be_written_is_no_end(new_run, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    run = new_run("gpu", max_steps=2)
+
+    def full(content, file) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(torch, "save", full)
+    with FakeCuda(), pytest.raises(TrainingError, match=r"optimizer.pt: No space left .*; no state was saved before"):
+        fit(run, device="cuda")
+    assert [event["event"] for event in read_events(run / "training.jsonl")][-1] == "valid"
 
 
 def test_batches_made_ahead_are_the_same_in_the_same_order(prepared):
