@@ -29,8 +29,15 @@ class Positions:
 
     def sums(self, values: Tensor) -> Tensor:
         """Sums of the positions' values in each sentence: [P] -> [S]."""
-        sentences, width = self.mask.shape
-        return values.new_zeros(sentences).index_add(0, self._places // max(1, width), values)
+        return values.new_zeros(len(self.mask)).index_add(0, self._sentences, values)
+
+    def mean_weights(self, dtype: torch.dtype) -> Tensor:
+        """What makes a sum over a sentence's positions their mean: 1 / its number of them, [P]."""
+        return (1 / self.counts.to(dtype)).index_select(0, self._sentences)
+
+    @property
+    def _sentences(self) -> Tensor:
+        return self._places // max(1, self.mask.shape[1])
 
     @property
     def counts(self) -> Tensor:
