@@ -210,7 +210,9 @@ class FakeCuda(TorchFunctionMode):
         self._patches = ExitStack()
         for name, replaced in {
             "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype": _grouped,
-            "torch.cuda.get_rng_state": torch.get_rng_state,
+            "torch.cuda.get_rng_state": lambda *_: torch.get_rng_state(),
+            "torch.cuda.set_rng_state": lambda state, *_: torch.set_rng_state(state),
+            "torch.cuda.mem_get_info": lambda *_: (0, 0),
             "torch.cuda.Event": partial(FakeEvent, self),
             "torch.Tensor.pin_memory": _pinned,
         }.items():

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast
+from accelerate.utils import broadcast, gather_object
 from torch import Tensor, nn
 
 from core_models.checkpoint import weights_of
@@ -31,6 +31,7 @@ from core_models.text.prepared import Prepared
 from core_models.training.fitting_batches import FittingBatches
 from core_models.training.gradient_check import UnreadUpdate, Update
 from core_models.training.log import TrainingLog, Window
+from core_models.training.memory_probe import limit_of_memory
 from core_models.training.precision import planned_steps
 from core_models.training.prefetch import prefetched
 from core_models.training.progress import Progress, latest_state
@@ -133,6 +134,17 @@ class Loop:
                 sums[name] = sums.get(name, term.new_zeros(())) + term.detach().sum()
         return sums, samples
 
+    def _fit_batches(self) -> None:
+        """Cut batches to what fits into the GPU of every process, before the first step."""
+        objective = self.accelerator.unwrap_model(self.objective)
+        given = self.optimizer, self.loader, self.progress.epoch, self.accelerator.device
+        with self.accelerator.autocast():
+            own, cause = limit_of_memory(objective, *given)
+        words = min(gather_object([own]))
+        if words < math.inf:
+            self._fitting.cut_to(words)
+            self._log_cut(int(words), cause or "on another process")
+
     def _say_cut(self, words: int, cause: str) -> None:
         """Log that batches are cut; several processes cannot, since each waits for the gradients of the others."""
         if self.accelerator.num_processes > 1:
@@ -140,6 +152,9 @@ class Loop:
                 f"{self.folder}: out of memory ({cause}); {self._last_state()}. Halve batch_tokens and double "
                 f"accumulate in config.yaml, then go on: workbench resume {self.folder}"
             )
+        self._log_cut(words, cause)
+
+    def _log_cut(self, words: int, cause: str) -> None:
         logging.getLogger(__name__).warning(
             "%s: out of memory at step %d (%s); batches are cut to %d padded words; gradients are those of whole ones",
             *(self.folder, self.progress.step + 1, cause, words),
@@ -239,6 +254,8 @@ class Loop:
         try:
             if self._ended():  # the configuration has fewer steps than when this state was saved
                 self._settle(late)
+            else:
+                self._fit_batches()
             while not (self.progress.finished or late):
                 self._train(next(groups))
                 late = minutes is not None and self._time_is_checked() and self._any(time.perf_counter() > deadline)

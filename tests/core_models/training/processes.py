@@ -6,6 +6,7 @@ A fault is put into the child alone, by wrapping functions of public modules: wh
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -24,7 +25,7 @@ from core_models import checkpoint
 from core_models.backbones import transformer
 from core_models.checkpoint import write_weights
 from core_models.text.batches import BatchLoader
-from core_models.training import validation
+from core_models.training import loop, validation
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, TrainingError
@@ -267,6 +268,16 @@ class ShortTables:
 
     def __call__(self) -> None:
         transformer.FIRST_POSITIONS = 4
+
+
+@dataclass(frozen=True)
+class RoomFor:
+    """No fault: a device with room for batches of so many padded words."""
+
+    words: float
+
+    def __call__(self) -> None:
+        loop.limit_of_memory = lambda *_: (self.words, "" if math.isinf(self.words) else "no room")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from accelerate.state import AcceleratorState
 from core_models.checkpoint import read_tensors
 from core_models.system import System
 from core_models.text.batches import BatchLoader, collate
+from core_models.training import loop
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.loop import TrainingError
@@ -72,7 +73,7 @@ def test_a_step_skipped_on_the_gpu_changes_nothing_and_is_logged_when_the_number
     monkeypatch.setattr(System, "losses", broken)
     host, run = (new_run(name, f"transformer:{EXACT}", **settings) for name in ("host", "gpu"))
     fit(host, device="cpu")
-    calls.clear()
+    calls["losses"] = -1  # a batch is tried before the first step
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
     trained_on_gpu(run)
     for folder in (host, run):
@@ -193,8 +194,9 @@ def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monke
     with FakeCuda(room=0.6 * gpu.largest):
         fit(cut, device="cuda")
     logged = list(read_events(cut / "training.jsonl"))
-    (limit,) = [event["words"] for event in logged if event["event"] == "out_of_memory"]
+    ((limit, step),) = [(event["words"], event["step"]) for event in logged if event["event"] == "out_of_memory"]
     assert 0 < limit < 600
+    assert step == 0, "what fits is found before the first step"
     for event, other in zip(
         read_events(whole / "training.jsonl"),
         [event for event in logged if event["event"] != "out_of_memory"],
@@ -205,6 +207,30 @@ def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monke
     weights, others = (read_tensors(run / "weights.safetensors") for run in (whole, cut))
     for name, values in weights.items():
         torch.testing.assert_close(others[name], values, atol=1e-6, rtol=0)
+
+
+def test_no_batch_of_an_epoch_is_dearer_than_those_that_were_tried(new_run, monkeypatch):
+    """A GPU with room for every batch but the dearest: what follows is cut by its limit, and fits."""
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    settings = {"max_steps": None, "max_epochs": 1, "batch_tokens": 300}
+    whole, cut = (new_run(name, f"transformer:{EXACT}", **settings) for name in ("whole", "cut"))
+    with FakeCuda() as gpu:
+        fit(whole, device="cuda")
+    with FakeCuda(room=gpu.largest - 1):
+        fit(cut, device="cuda")
+    assert [event["step"] for event in read_events(cut / "training.jsonl") if event["event"] == "out_of_memory"] == [0]
+
+
+def test_what_is_tried_before_the_first_step_leaves_no_trace(new_run, monkeypatch):
+    """Dropout is on: the generators go on from where they were; so do moments and gradients."""
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    tried, straight = (new_run(name, max_steps=2) for name in ("tried", "straight"))
+    with FakeCuda():
+        fit(tried, device="cuda")
+        monkeypatch.setattr(loop, "limit_of_memory", lambda *_: (math.inf, ""))
+        fit(straight, device="cuda")
+    weights = [(run / "weights.safetensors").read_bytes() for run in (tried, straight)]
+    assert weights[0] == weights[1]
 
 
 def test_a_sentence_that_does_not_fit_alone_ends_the_training(new_run, monkeypatch):
