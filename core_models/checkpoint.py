@@ -66,22 +66,27 @@ def vocabularies_of(folder: Path) -> tuple[Vocabulary, Vocabulary]:
     return source, target
 
 
+def weights_of(system: System) -> dict[str, Tensor]:
+    """All parameters by name, tied ones once."""
+    return {name: parameter.detach() for name, parameter in system.named_parameters()}
+
+
 def write_weights(path: Path, system: System) -> None:
-    """Write all parameters, tied ones once, to `path`, atomically."""
-    write_tensors(path, {name: parameter.detach() for name, parameter in system.named_parameters()})
+    """Write all parameters to `path`, atomically."""
+    write_tensors(path, weights_of(system))
 
 
 class SharedWeights:
-    """The weights of a system as they are, written to any number of paths: once, then as hard links to that file."""
+    """Weights by name, written to any number of paths: once, then as hard links to that file."""
 
-    def __init__(self, system: System) -> None:
-        self._system = system
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        self._weights = weights
         self._written: Path | None = None
 
     def write(self, path: Path) -> None:
         """Write `path` atomically; on a disk without hard links it becomes a copy of the first."""
         if self._written is None:
-            write_weights(path, self._system)
+            write_tensors(path, self._weights)
             self._written = path
             return
         with whole_file(path) as part:

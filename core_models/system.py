@@ -209,12 +209,17 @@ class System(nn.Module):
         )
         return [prediction for prediction in predictions if every or prediction.mixes]
 
-    def losses(self, forced: Forced, batch: Batch, label_smoothing: float = 0.0) -> dict[str, Tensor]:
-        """Weighted sums per sentence [S] of every loss term; `main` is the translation's cross-entropy, in nats."""
+    def losses(
+        self, forced: Forced, batch: Batch, label_smoothing: float = 0.0, summed: bool = False
+    ) -> dict[str, Tensor]:
+        """Weighted sums per sentence [S] of every loss term; `main` is the translation's cross-entropy, in nats.
+
+        summed: give the sum of all sentences, a scalar, where that is less work.
+        """
         matrix, bias = self.backbone.output_matrix
         predictions = [forced.main, *forced.predictions]
         real = batch.target_mask, label_smoothing, batch.target_tokens, batch.sentences is not None
-        terms = prediction_losses(predictions, matrix, bias, batch.target, *real)
+        terms = prediction_losses(predictions, matrix, bias, batch.target, *real, summed=summed)
         losses = {prediction.name: prediction.weight * terms[prediction.name] for prediction in predictions}
         for name, mechanism in self.named_mechanisms.items():
             losses.update(mechanism.losses(forced.view, forced.active.states[name], batch))

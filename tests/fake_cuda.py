@@ -2,13 +2,15 @@
 
 Inside `FakeCuda` whatever asks for CUDA gets such tensors. As on a GPU, an operation on them raises if a tensor of the
 CPU with dimensions takes part, `numpy()` does too, and the host waits where it reads a value. Which lines make it wait
-is counted. Not shown: kernels, their speed and rounding, autocast, streams and memory.
+is counted. A copy to page-locked memory that nobody waits for arrives when an event recorded after it is waited for.
+Not shown: kernels, their speed and rounding, autocast, streams and memory.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -131,6 +133,9 @@ class FakeCudaTensor(Tensor):
         inner = _mapped(values_of, args), _mapped(values_of, kwargs)
         gpu = next(tensor.gpu for tensor in tensors if isinstance(tensor, FakeCudaTensor))
         gpu.check(func, args, kwargs, tensors)
+        if func is aten.copy_.default and gpu.is_behind(*args):
+            gpu.copy_later(*inner[0][:2])
+            return args[0]
         values = func(*inner[0], **inner[1])
         gpu.take_memory(values)
         return return_and_correct_aliasing(func, args, kwargs, _mapped(gpu.show, values))
@@ -173,19 +178,24 @@ class FakeEvent:
 
     def __init__(self, gpu: FakeCuda) -> None:
         self._gpu = gpu
+        self._before: list[Callable[[], Any]] = []
 
     def record(self) -> None:
-        pass
+        self._before = [*self._gpu.copies]
 
     def synchronize(self) -> None:
         self._gpu.wait("waits for an event")
+        for copy in self._before:
+            if copy in self._gpu.copies:
+                copy()
+                self._gpu.copies.remove(copy)
 
 
 class FakeCuda(TorchFunctionMode):
     """Within this context CUDA is there. `waits` counts what the host waits for, by line of our code and reason.
 
-    A copy from ordinary memory to the GPU is counted in `uploads`. room: the most numbers of a tensor that is computed;
-    `largest`: the most there were.
+    What another thread than the one that entered it waits for is not counted. A copy from ordinary memory to the GPU is
+    counted in `uploads`. room: the most numbers of a tensor that is computed; `largest`: the most there were.
     """
 
     def __init__(self, room: float = math.inf) -> None:
@@ -193,12 +203,16 @@ class FakeCuda(TorchFunctionMode):
         self.room, self.largest = room, 0
         self.waits: Counter[str] = Counter()
         self.uploads: Counter[str] = Counter()
+        self.copies: list[Callable[[], Any]] = []  # to the host, asked for and not there yet
+        self._thread = threading.get_ident()
 
     def __enter__(self) -> FakeCuda:
         self._patches = ExitStack()
         for name, replaced in {
             "torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype": _grouped,
-            "torch.cuda.get_rng_state": torch.get_rng_state,
+            "torch.cuda.get_rng_state": lambda *_: torch.get_rng_state(),
+            "torch.cuda.set_rng_state": lambda state, *_: torch.set_rng_state(state),
+            "torch.cuda.mem_get_info": lambda *_: (0, 0),
             "torch.cuda.Event": partial(FakeEvent, self),
             "torch.Tensor.pin_memory": _pinned,
         }.items():
@@ -247,7 +261,7 @@ class FakeCuda(TorchFunctionMode):
         if func in INDEXING:
             self._check_index(func, args)
         elif func is aten.copy_.default:
-            self._check_copy(*args[:2])
+            self._check_copy(*args)
         elif host:
             raise MeetingOfDevices(f"{func} of a tensor of the GPU and one of the CPU, {list(host[0].shape)}")
         elif func is aten.repeat_interleave.Tensor and kwargs.get("output_size") is None:
@@ -271,7 +285,17 @@ class FakeCuda(TorchFunctionMode):
         for _ in masks:
             self.wait("index by a mask")
 
-    def _check_copy(self, into: Tensor, source: Tensor) -> None:
+    def is_behind(self, into: Tensor, source: Tensor, non_blocking: bool = False) -> bool:
+        """True for a copy to page-locked memory that the host does not wait for."""
+        return non_blocking and hasattr(into, "pinned")
+
+    def copy_later(self, into: Tensor, values: Tensor) -> None:
+        """Copy the values of now into memory of the host when an event that is recorded from now on is waited for."""
+        self.copies.append(partial(into.copy_, values.clone()))
+
+    def _check_copy(self, into: Tensor, source: Tensor, non_blocking: bool = False) -> None:
+        if self.is_behind(into, source, non_blocking):
+            return
         if not isinstance(into, FakeCudaTensor):
             self.wait("copies to the host")
         elif not isinstance(source, FakeCudaTensor) and source.dim():
@@ -285,7 +309,8 @@ class FakeCuda(TorchFunctionMode):
             raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} numbers")
 
     def wait(self, reason: str) -> None:
-        self.waits[f"{_line()} {reason}"] += 1
+        if threading.get_ident() == self._thread:
+            self.waits[f"{_line()} {reason}"] += 1
 
     def upload(self, reason: str) -> None:
         self.uploads[f"{_line()} {reason}"] += 1

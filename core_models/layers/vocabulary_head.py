@@ -3,11 +3,14 @@
 log P(y) = u . E[y] - log sum_v exp(u . E[v]). Only the last term needs the whole vocabulary, so the one expensive
 function here is `log_partition`; the logit of a word, of a bag of words (a cumulative sum of embeddings) or the mean
 logit of label smoothing is a dot product with an embedding row and needs no [positions, V] tensor.
+
+Training adds up its losses, so that all positions of a prediction have one gradient but for weights that are known
+before: `summed_log_partitions` computes the gradients with the sums, and keeps none of the vocabulary's numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -18,6 +21,8 @@ from core_models.layers.precision import wide, widened
 KEPT_LOGITS = 1 << 27
 # On a CPU a chunk of logits stays in the cache while it is computed, exponentiated and summed.
 CACHED_LOGITS = 1 << 20
+# The least rows of a chunk where each also adds to the matrix's gradient [V, d], which is read and written each time.
+ROWS_WITH_GRADIENTS = 512
 
 
 class _LogPartition(torch.autograd.Function):
@@ -64,10 +69,62 @@ class _LogPartition(torch.autograd.Function):
         return grad_vectors, grad_matrix, grad_bias, None
 
 
-def _chunks(vectors: Tensor, matrix: Tensor) -> Iterator[slice]:
-    """Slices of rows whose logits are in memory at once."""
+class _SummedLogPartitions(torch.autograd.Function):
+    """Weighted sums of the log-partitions of consecutive groups of rows, with their gradients in the same pass.
+
+    The gradient of a group's sum with respect to its vectors, and to matrix and bias, is known up to one factor, which
+    the backward pass gives. So that is exact for whatever is done with the sums.
+    """
+
+    @staticmethod
+    def forward(
+        ctx, vectors: Tensor, matrix: Tensor, bias: Tensor | None, weights: Tensor, counts: tuple[int, ...]
+    ) -> Tensor:
+        accumulated = widened(vectors.dtype)
+        low = matrix.to(vectors.dtype)
+        sums = torch.zeros(len(counts), dtype=accumulated, device=vectors.device)
+        grad_vectors = torch.empty_like(vectors)
+        grad_matrices = [torch.zeros_like(matrix) for _ in counts] if ctx.needs_input_grad[1] else []
+        grad_biases = [torch.zeros_like(bias) for _ in counts] if bias is not None and ctx.needs_input_grad[2] else []
+        place = 0
+        for group, count in enumerate(counts):
+            for chunk in _chunks(vectors[place : place + count], matrix, ROWS_WITH_GRADIENTS):
+                part = slice(place + chunk.start, min(place + chunk.stop, place + count))
+                powers, largest = _powers(vectors[part], matrix, bias)
+                totals = powers.sum(-1)
+                sums[group] += weights[part] @ (largest + totals.log())
+                scale, powers = weights[part] / totals, powers.to(vectors.dtype)
+                grad_vectors[part] = (powers @ low) * scale[:, None]
+                weighted = vectors[part] * scale[:, None].to(vectors.dtype)
+                if grad_matrices and matrix.dtype == vectors.dtype:
+                    torch.addmm(grad_matrices[group], powers.t(), weighted, out=grad_matrices[group])
+                elif grad_matrices:
+                    grad_matrices[group] += powers.t() @ weighted
+                if grad_biases:
+                    grad_biases[group] += scale.to(powers.dtype) @ powers
+            place += count
+        ctx.counts, ctx.has_matrices, ctx.has_biases = counts, bool(grad_matrices), bool(grad_biases)
+        ctx.save_for_backward(grad_vectors, *grad_matrices, *grad_biases)
+        return sums
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
+        grad_vectors, *rest = ctx.saved_tensors
+        factors = grad.unbind()
+
+        def times_factors(parts: Sequence[Tensor]) -> list[Tensor]:
+            return [(part * factor).to(part.dtype) for part, factor in zip(parts, factors, strict=True)]
+
+        groups = len(ctx.counts)
+        grad_matrix = sum(times_factors(rest[:groups])) if ctx.has_matrices else None
+        grad_bias = sum(times_factors(rest[-groups:])) if ctx.has_biases else None
+        return torch.cat(times_factors(grad_vectors.split(ctx.counts))), grad_matrix, grad_bias, None, None
+
+
+def _chunks(vectors: Tensor, matrix: Tensor, least: int = 1) -> Iterator[slice]:
+    """Slices of rows whose logits are in memory at once; least: the fewest rows, but for the rest."""
     limit = CACHED_LOGITS if vectors.device.type == "cpu" else KEPT_LOGITS
-    rows = max(1, limit // len(matrix))
+    rows = max(least, limit // len(matrix))
     return (slice(start, start + rows) for start in range(0, len(vectors), rows))
 
 
@@ -104,14 +161,34 @@ def log_partition(vectors: Tensor, matrix: Tensor, bias: Tensor | None = None, c
     in bfloat16 its logits have a relative error of about 1/256 and those of `word_logits` do not: log P of a nearly
     certain word may be above 0, by 0.03 at a logit of 8. Equal rounding of both would cost the gradient that precision.
     """
-    device = vectors.device.type
-    if torch.is_autocast_enabled(device):
-        vectors = vectors.to(torch.get_autocast_dtype(device))
-    with torch.autocast(device, enabled=False):
+    vectors = _autocast(vectors)
+    with torch.autocast(vectors.device.type, enabled=False):
         if cap is not None:
             parts = [logits(vectors[part], matrix, bias, cap).logsumexp(-1) for part in _chunks(vectors, matrix)]
             return torch.cat(parts) if parts else vectors.new_zeros(0, dtype=widened(vectors.dtype))
         return _LogPartition.apply(vectors, matrix, bias, torch.is_grad_enabled())
+
+
+def summed_log_partitions(
+    vectors: Tensor, matrix: Tensor, bias: Tensor | None, weights: Tensor, counts: Sequence[int]
+) -> Tensor:
+    """Weighted sums of log-partitions: of the first counts[0] rows, the next counts[1], and so on; -> [len(counts)].
+
+    vectors [P, d]; weights [P], which get no gradient. Types as of `log_partition`. With gradients it takes three
+    products with the matrix and keeps [P, d] and, for each sum, [V, d].
+    """
+    if not torch.is_grad_enabled():
+        values = weights * log_partition(vectors, matrix, bias)
+        return torch.stack([part.sum() for part in values.split(list(counts))])
+    vectors = _autocast(vectors)
+    with torch.autocast(vectors.device.type, enabled=False):
+        return _SummedLogPartitions.apply(vectors, matrix, bias, weights, tuple(counts))
+
+
+def _autocast(vectors: Tensor) -> Tensor:
+    """The vectors in the type of autocast, if it is on."""
+    device = vectors.device.type
+    return vectors.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else vectors
 
 
 @wide

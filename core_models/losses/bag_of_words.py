@@ -66,15 +66,19 @@ class BagOfWords:
     def _sums(self, values: Tensor) -> Tensor:
         return running_sums(values, self.side, self.inclusive)
 
-    def negative_log_probs(
-        self, vectors: Tensor, log_z: Tensor, matrix: Tensor, bias: Tensor | None, real: Positions
-    ) -> Tensor:
-        """Losses in nats of the P positions in `real`: vectors [P, d], log_z [P] -> [P]."""
-        wide = vectors.to(log_z.dtype)
+    def partition(self, log_z: Tensor, vectors: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+        """The log-partition [P] of the words that are in the bag's softmax; log_z: that of all words."""
+        if not self.bag.without_pad:
+            return log_z
+        return log_z + torch.log1p(-torch.exp((_pad_logit(vectors, matrix, bias) - log_z).clamp(max=-1e-6)))
+
+    def terms(self, vectors: Tensor, matrix: Tensor, bias: Tensor | None, real: Positions) -> tuple[Tensor, Tensor]:
+        """The parts [P] of a sentence's loss in nats, the sum of weights * partition - scores over its positions.
+
+        real: the P positions of vectors [P, d].
+        """
+        wide = vectors.to(widened(vectors.dtype))
         offsets = matrix.new_zeros(len(matrix)) if bias is None else bias
-        pad = one_logit(vectors, matrix[PAD]) + offsets[PAD]
-        if self.bag.without_pad:
-            log_z = log_z + torch.log1p(-torch.exp((pad - log_z).clamp(max=-1e-6)))
 
         def logits(included: Tensor) -> Tensor:
             """The sum of logits of the words of each bag in `included` [S, T]: -> [P]."""
@@ -85,14 +89,19 @@ class BagOfWords:
             )
 
         counts = real.select(self.counts).to(wide.dtype)
-        negative = counts * log_z - logits(self.mask)
+        weights, scores = counts, logits(self.mask)
         eps = self.bag.label_smoothing
         if eps:
             types = self.mask & self._new_types()
-            others = one_logit(vectors, matrix.sum(0)) + offsets.sum() - pad - logits(types)
-            smooth = (len(matrix) - 1 - real.select(self._sums(types.long()))) * log_z - others
-            negative = (1 - eps) * negative + eps / (len(matrix) - 2) * counts * smooth
-        return negative / counts.clamp(min=1) if self.bag.mean else negative  # a place of padding may have no word
+            all_words = one_logit(vectors, matrix.sum(0)) + offsets.sum()
+            others = all_words - _pad_logit(vectors, matrix, bias) - logits(types)
+            number = len(matrix) - 1 - real.select(self._sums(types.long()))
+            smooth = eps / (len(matrix) - 2) * counts
+            weights, scores = (1 - eps) * weights + smooth * number, (1 - eps) * scores + smooth * others
+        share = real.mean_weights(wide.dtype)
+        if self.bag.mean:
+            share = share / counts.clamp(min=1)  # a place of padding may have no word
+        return share * weights, share * scores
 
     def _new_types(self) -> Tensor:
         """First occurrences of each word, read from the bag's fixed end: [S, T] bool."""
@@ -102,3 +111,8 @@ class BagOfWords:
         new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
         first = torch.empty_like(new).scatter_(1, positions, new)
         return first if self.side == "past" else first.flip(1)
+
+
+def _pad_logit(vectors: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    logit = one_logit(vectors, matrix[PAD])
+    return logit if bias is None else logit + bias[PAD]

@@ -33,12 +33,27 @@ class Positions:
         flat = values.flatten(0, 1)
         return flat if self._places is None else flat.index_select(0, self._places)
 
+    def only(self, values: Tensor) -> Tensor:
+        """Values [P] of the positions where the mask is True, 0 elsewhere."""
+        return values if self._places is not None else torch.where(self.mask.flatten(), values, 0.0)
+
     def sums(self, values: Tensor) -> Tensor:
         """Sums of the positions' values in each sentence: [P] -> [S]."""
         if self._places is None:
-            return torch.where(self.mask, values.view(self.mask.shape), 0.0).sum(1)
-        sentences, width = self.mask.shape
-        return values.new_zeros(sentences).index_add(0, self._places // max(1, width), values)
+            return self.only(values).view(self.mask.shape).sum(1)
+        return values.new_zeros(len(self.mask)).index_add(0, self._sentences, values)
+
+    def mean_weights(self, dtype: torch.dtype) -> Tensor:
+        """What makes a sum over a sentence's positions their mean: 1 / its number of them, [P]."""
+        weights = 1 / self.counts.clamp(min=1).to(dtype)
+        if self._places is None:
+            return weights[:, None].expand(self.mask.shape).flatten()
+        return weights.index_select(0, self._sentences)
+
+    @property
+    def _sentences(self) -> Tensor:
+        assert self._places is not None
+        return self._places // max(1, self.mask.shape[1])
 
     @property
     def counts(self) -> Tensor:

@@ -12,16 +12,18 @@ import torch
 from torch import Tensor
 
 from core_models.interface.mechanism import WordPrior
+from core_models.layers.precision import widened
 from core_models.layers.vocabulary_head import one_logit
 
 
-def divergences(
-    prior: WordPrior, vectors: Tensor, log_z: Tensor, matrix: Tensor, bias: Tensor | None, words: Tensor
-) -> Tensor:
-    """KL(q(. | y) || P) in nats at each position; 0 where the word has no prior.
+def prior_terms(
+    prior: WordPrior, vectors: Tensor, matrix: Tensor, bias: Tensor | None, words: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The parts [P] of KL(q(. | y) || P) = weights * log Z - scores, in nats; both are 0 where a word has no prior.
 
-    vectors [P, d], log_z [P], matrix [V, d], bias [V], correct words [P] -> [P], in the type of log_z.
+    vectors [P, d], matrix [V, d], bias [V], correct words [P].
     """
+    wide = vectors.to(widened(vectors.dtype))
     near = prior.nearest(words)  # [P, k]
     known, near = near[:, 0] >= 0, near.clamp(min=0)
     shares = prior.shares.to(matrix.dtype).expand(near.shape)
@@ -29,11 +31,11 @@ def divergences(
     mean = torch.nn.functional.embedding_bag(  # [P, d]
         near.flatten(), matrix, starts, mode="sum", per_sample_weights=shares.flatten()
     )
-    logit = (vectors.to(log_z.dtype) * mean.to(log_z.dtype)).sum(-1)
+    logit = (wide * mean.to(wide.dtype)).sum(-1)
     if bias is not None:
         logit = logit + (shares * bias[near]).sum(-1)
     if prior.floor:
         logit = logit + prior.floor * one_logit(vectors, matrix[prior.first :].sum(0))
         if bias is not None:
             logit = logit + prior.floor * bias[prior.first :].sum()
-    return torch.where(known, log_z - logit - prior.entropy, torch.zeros_like(log_z))
+    return known.to(wide.dtype), torch.where(known, logit + prior.entropy, torch.zeros_like(logit))

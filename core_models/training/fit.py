@@ -27,12 +27,13 @@ from core_models.text.vocabulary import Vocabulary
 from core_models.training.compiled_blocks import compile_blocks
 from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
-from core_models.training.loop import Loop, Report, Score, TrainingError
+from core_models.training.loop import Loop, Report, TrainingError
 from core_models.training.loss_module import Objective
 from core_models.training.precision import Precision, TimedPrecision, allow_tf32, timed_precision
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.reinforce import Reward, SelfCriticalSampler
 from core_models.training.state import load_state
+from core_models.training.validation import Score
 
 
 def fit(

@@ -22,6 +22,10 @@ class FittingBatches:
         """say: is told the new limit in padded words, and the allocator's message."""
         self._most, self._say = math.inf, say
 
+    def cut_to(self, words: float) -> None:
+        """Cut batches to at most so many padded words from now on."""
+        self._most = min(self._most, words)
+
     def run(self, batches: Sequence[Batch], work: Callable[[list[Batch]], Result], undo: Callable[[], None]) -> Result:
         """work(batches), on parts of them if need be; undo() takes back what it did before it ran out of memory.
 

@@ -3,7 +3,7 @@
 Accelerate handles device, precision and processes. This module handles the plan of the data, the position in it, and
 the normalization of the weighted loss by target tokens (or sentences) of the global batch, over all ranks and all
 accumulated batches. All processes decide from the same numbers; clocks decide when a call ends, never what is trained.
-Everything of a step is logged before its state is saved. Metrics for early stopping are functions of the caller.
+Everything of a step is logged before its state is saved; lines of later steps than the last state's go on resume.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast, gather_object
 from torch import Tensor, nn
 
-from core_models.checkpoint import SharedWeights
-from core_models.config import WEIGHTS, RunConfig
+from core_models.checkpoint import weights_of
+from core_models.config import RunConfig
 from core_models.system import System
 from core_models.text.batch_loader import BatchLoader
 from core_models.text.batches import Batch
@@ -33,18 +32,18 @@ from core_models.text.prepared import Prepared
 from core_models.training.fitting_batches import FittingBatches
 from core_models.training.gradient_check import UnreadUpdate, Update
 from core_models.training.log import TrainingLog, Window
+from core_models.training.memory_probe import limit_of_memory
 from core_models.training.precision import planned_steps
 from core_models.training.prefetch import prefetched
 from core_models.training.progress import Progress, latest_state
 from core_models.training.reinforce import Reward, SampledTranslations, SelfCriticalSampler
+from core_models.training.saving import Saved, Saving
 from core_models.training.schedule import learning_rate
-from core_models.training.state import keep_checkpoint, random_states, save_state
+from core_models.training.state import random_states
 from core_models.training.threads import ThreadsByLoad
+from core_models.training.validation import Score, Validation
 
 SKIPPED_IN_A_ROW = 10
-Score = Callable[[list[str], list[str]], float]  # (hypotheses, references) -> higher is better
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 Report = Callable[[Progress, int, dict[str, float]], None]  # (progress, steps in all, latest values)
 
 
@@ -74,11 +73,18 @@ class Loop:
     _window: Window = field(init=False)
     _threads: ThreadsByLoad = field(init=False)
     _fitting: FittingBatches = field(init=False)
+    _validation: Validation = field(init=False)
+    _saving: Saving = field(init=False)
+    _is_saving: bool = field(default=False, init=False)  # files that no process has heard of yet
     _unread: list[UnreadUpdate] = field(default_factory=list, init=False)
     _learning_rate: float = field(default=0.0, init=False)  # of the last step
 
     def __post_init__(self) -> None:
         self._fitting = FittingBatches(self._say_cut)
+        self._saving = Saving(self.accelerator.device)
+        self._validation = Validation(
+            self.config, self.accelerator, self.prepared, self.system, self._fitting, self.score, self.reward
+        )
 
     @property
     def total_steps(self) -> int:
@@ -129,6 +135,17 @@ class Loop:
                 sums[name] = sums.get(name, term.new_zeros(())) + term.detach().sum()
         return sums, samples
 
+    def _fit_batches(self) -> None:
+        """Cut batches to what fits into the GPU of every process, before the first step."""
+        objective = self.accelerator.unwrap_model(self.objective)
+        given = self.optimizer, self.loader, self.progress.epoch, self.accelerator.device
+        with self.accelerator.autocast():
+            own, cause = limit_of_memory(objective, *given)
+        words = min(gather_object([own]))
+        if words < math.inf:
+            self._fitting.cut_to(words)
+            self._log_cut(int(words), cause or "on another process")
+
     def _say_cut(self, words: int, cause: str) -> None:
         """Log that batches are cut; several processes cannot, since each waits for the gradients of the others."""
         if self.accelerator.num_processes > 1:
@@ -136,6 +153,9 @@ class Loop:
                 f"{self.folder}: out of memory ({cause}); {self._last_state()}. Halve batch_tokens and double "
                 f"accumulate in config.yaml, then go on: workbench resume {self.folder}"
             )
+        self._log_cut(words, cause)
+
+    def _log_cut(self, words: int, cause: str) -> None:
         logging.getLogger(__name__).warning(
             "%s: out of memory at step %d (%s); batches are cut to %d padded words; gradients are those of whole ones",
             *(self.folder, self.progress.step + 1, cause, words),
@@ -143,70 +163,8 @@ class Loop:
         self.write("out_of_memory", words=words, why=cause)
 
     def validate(self) -> dict[str, float]:
-        """Loss per target token (nats, no smoothing) on dev, and the metric of early stopping.
-
-        Each process computes its share of the batches; the sums are those of one process, to the last bit.
-        """
-        self.system.eval()
-        training = self.config.training
-        dev = BatchLoader(self.prepared.split("dev"), training.batch_tokens, seed=0, context=self.system.context)
-        with torch.no_grad(), self.accelerator.autocast():
-            parts = self._over_processes(range(len(dev.plan(0))), partial(self._dev_sums, dev))
-        tokens = sum(count for count, _ in parts)
-        values = {f"{name}_loss": sum(sums[name] for _, sums in parts) / tokens for name in parts[0][1]}
-        metric = training.early_stopping.metric
-        if metric != "loss":
-            values[metric] = self._decode_and_score()
-        self.system.train()
-        return values
-
-    def _dev_sums(self, dev: BatchLoader, numbers: Sequence[int]) -> list[tuple[int, dict[str, float]]]:
-        """The target tokens of some batches and the sum of each loss term; the host waits for the device once."""
-        tokens: list[int] = []
-        sums: list[Tensor] = []
-        names: list[str] = []
-        for number in numbers:
-            batch = dev.batch(0, number)
-            terms = self._fitting.run([batch], self._losses, lambda: None)
-            names = [*terms]
-            tokens.append(batch.target_tokens)
-            sums.append(torch.stack([*terms.values()]))
-        rows = torch.stack(sums).tolist() if sums else []
-        return [(count, dict(zip(names, row, strict=True))) for count, row in zip(tokens, rows, strict=True)]
-
-    def _losses(self, batches: list[Batch]) -> dict[str, Tensor]:
-        """The sum of each loss term over the batches, in float64."""
-        sums: dict[str, Any] = {}
-        for batch in batches:
-            batch = batch.to(self.accelerator.device)
-            forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
-            for name, term in self.system.losses(forced, batch).items():
-                sums[name] = sums.get(name, 0.0) + term.sum().double()
-        return sums
-
-    def _decode_and_score(self) -> float:
-        from core_models.translator import Translator
-
-        dev = self.prepared.test("dev")
-        translator = Translator(
-            self.system, self.prepared.source_vocabulary, self.prepared.target_vocabulary, self.config.search
-        )
-        batches = translator.batches(dev.sources, dev.documents)
-        contexts, _ = translator.contexts(dev.sources, dev.documents)
-
-        def texts(share: Sequence[list[int]]) -> list[list[str]]:
-            translated = (translator.translate_rows(rows, dev.sources, dev.documents, contexts) for rows in share)
-            return [[translation.text for translation in batch] for batch in translated]
-
-        translations = zip(
-            itertools.chain(*batches), itertools.chain(*self._over_processes(batches, texts)), strict=True
-        )
-        hypotheses, references = [text for _, text in sorted(translations)], dev.targets or []
-        if self.config.training.early_stopping.metric == "adequacy":
-            assert self.reward is not None  # checked by `fit`
-            return math.fsum(self.reward(dev.sources, hypotheses, references)) / len(hypotheses)
-        assert self.score is not None
-        return self.score(hypotheses, references)
+        """The losses on dev, and the metric of early stopping."""
+        return self._validation.values()
 
     def after_validation(self, values: dict[str, float]) -> tuple[bool, bool]:
         """Count validations without gain. Returns whether these weights are the best, and whether to stop early."""
@@ -224,25 +182,28 @@ class Loop:
                 progress.reductions, progress.plateau_waits = progress.reductions + 1, 0
         return best, progress.validations_without_gain >= training.early_stopping.patience
 
-    def save(self, weights: bool, checkpoint: bool) -> None:
-        """Write the run's weights, a checkpoint and, last, the state; if that fails, every process raises an error.
+    def save(self, best: bool, checkpoint: bool) -> None:
+        """Write the run's weights if they are the best, a checkpoint if it is due and, last, the state.
 
-        The weights are written once: the three are links to one file.
+        On a GPU that goes on in the background; the next save waits for it first.
         """
         random = random_states(self.accelerator)
-        problem: OSError | None = None
+        self._finish_saving()
         if self.accelerator.is_main_process:
-            try:
-                shared = SharedWeights(self.system)
-                if weights:
-                    shared.write(self.folder / WEIGHTS)
-                if checkpoint:
-                    keep_checkpoint(self.folder / "checkpoints", shared, self.progress.step, self.config.training)
-                save_state(self.folder / "state", shared, self.optimizer, self.progress, random)
-            except OSError as error:
-                problem = error
-        if self._any(problem is not None):
-            raise self._stopped(problem) from problem
+            saved = Saved(weights_of(self.system), self.optimizer.state_dict(), random, self.progress)
+            self._saving.begin(
+                saved, lambda copied: copied.write(self.folder, self.config.training, best=best, checkpoint=checkpoint)
+            )
+        self._is_saving = True
+        if not self._saving.in_background:
+            self._finish_saving()
+
+    def _finish_saving(self) -> None:
+        """Wait for the files of the last save; if they could not be written, every process raises an error."""
+        if self._is_saving:
+            self._is_saving, problem = False, self._saving.problem()
+            if self._any(problem is not None):
+                raise self._stopped(problem) from problem
 
     def write(self, event: str, **values: object) -> None:
         """Log an event of the latest step."""
@@ -263,6 +224,7 @@ class Loop:
         )
 
     def _last_state(self) -> str:
+        self._saving.wait()
         state = latest_state(self.folder / "state")
         return f"{state} is whole and nothing before it is lost" if state else "no state was saved before"
 
@@ -290,12 +252,18 @@ class Loop:
         deadline = time.perf_counter() + 60 * minutes if minutes else math.inf
         groups, late = self.groups(), False
         self.system.train()
-        if self._ended():  # the configuration has fewer steps than when this state was saved
-            self._settle(late)
-        while not (self.progress.finished or late):
-            self._train(next(groups))
-            late = minutes is not None and self._time_is_checked() and self._any(time.perf_counter() > deadline)
-            self._settle(late)
+        try:
+            if self._ended():  # the configuration has fewer steps than when this state was saved
+                self._settle(late)
+            else:
+                self._fit_batches()
+            while not (self.progress.finished or late):
+                self._train(next(groups))
+                late = minutes is not None and self._time_is_checked() and self._any(time.perf_counter() > deadline)
+                self._settle(late)
+        finally:
+            if (problem := self._saving.close()) is not None:  # beside the error that ends the training
+                logging.getLogger(__name__).warning("%s", self._stopped(problem))
         return self.progress
 
     def _train(self, group: list[Batch]) -> None:
@@ -368,7 +336,9 @@ class Loop:
                 progress.epoch, progress.batch = progress.epoch + 1, 0
         if saving:
             # Out of time before any validation: save weights anyway, so that the run can be used.
-            self.save(weights=best or (late and progress.best is None), checkpoint=due or keep)
+            self.save(best=best or (late and progress.best is None), checkpoint=due or keep)
+        if progress.finished or late:
+            self._finish_saving()
         if progress.finished:
             self.write("end", **progress.ending())
 
@@ -397,12 +367,6 @@ class Loop:
         device = self.accelerator.device
         own = torch.stack([torch.full((), count, dtype=torch.float64, device=device) for count in counts])
         return self.accelerator.reduce(own)
-
-    def _over_processes(self, items: Sequence[Item], work: Callable[[Sequence[Item]], list[Result]]) -> list[Result]:
-        """The results of `work` for all items, of which each process does its share; in order, on every process."""
-        own, processes = self.accelerator.process_index, self.accelerator.num_processes
-        shares = gather_object([work(items[own::processes])])
-        return [shares[number % processes][number // processes] for number in range(len(items))]
 
     def _of_main_process(self, values: dict[str, float]) -> dict[str, float]:
         """The main process's numbers, shared because other processors may round a loss differently."""

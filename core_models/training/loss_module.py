@@ -10,7 +10,7 @@ from core_models.training.reinforce import SampledTranslations, policy_loss
 
 
 class Objective(nn.Module):
-    """The loss terms of a batch in one forward call, as DistributedDataParallel needs it.
+    """The loss terms of a batch, to be added up, in one forward call, as DistributedDataParallel needs it.
 
     With sampled translations of the batch the term `adequacy` is the policy loss times `adequacy_weight`.
     """
@@ -21,7 +21,7 @@ class Objective(nn.Module):
 
     def forward(self, batch: Batch, samples: SampledTranslations | None = None) -> dict[str, Tensor]:
         forced = self.system(self.system.encode(batch), batch.target_in, batch.target_mask)
-        terms = self.system.losses(forced, batch, self.label_smoothing)
+        terms = self.system.losses(forced, batch, self.label_smoothing, summed=True)
         if samples is not None:
             terms["adequacy"] = self.adequacy_weight * policy_loss(self.system, batch, samples)
         return terms

@@ -22,10 +22,10 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 _PRECISIONS = (torch.float32, torch.float64)
 
 
-def write_optimizer(folder: Path, optimizer: torch.optim.Optimizer, random: Mapping[str, Tensor]) -> None:
-    """Write optimizer.pt of a state; random: by device type, [processes, bytes]."""
+def write_optimizer(folder: Path, optimizer: Mapping[str, Any], random: Mapping[str, Tensor]) -> None:
+    """Write optimizer.pt of a state; optimizer: its state_dict; random: by device type, [processes, bytes]."""
     with whole_file(folder / OPTIMIZER) as path, path.open("wb") as file:
-        torch.save({"optimizer": optimizer.state_dict(), "random": dict(random)}, file)
+        torch.save({"optimizer": dict(optimizer), "random": dict(random)}, file)
 
 
 def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer, processes: int) -> dict[str, Tensor]:

@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -31,11 +33,11 @@ KEPT_STATES = 2
 def save_state(
     folder: Path,
     weights: SharedWeights,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Mapping[str, Any],
     progress: Progress,
-    random: dict[str, Tensor],
+    random: Mapping[str, Tensor],
 ) -> None:
-    """Write one state and drop older ones; random: the result of `random_states`.
+    """Write one state and drop older ones; optimizer: its state_dict; random: the result of `random_states`.
 
     Raises OSError that names the file, e.g. on a full disk; earlier states stay, partial files are removed.
     """

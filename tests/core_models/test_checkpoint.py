@@ -17,6 +17,7 @@ from core_models.checkpoint import (
     initialize_from,
     open_trained,
     read_tensors,
+    weights_of,
     write_tensors,
     write_weights,
 )
@@ -180,7 +181,7 @@ def test_weights_of_several_paths_are_one_file_and_change_apart(tmp_path, monkey
     paths = [
         tmp_path / name for name in ("weights.safetensors", "state/weights.safetensors", "step-000002.safetensors")
     ]
-    shared = SharedWeights(system := build("transformer:preset=tiny", 8))
+    shared = SharedWeights(weights_of(system := build("transformer:preset=tiny", 8)))
     for path in paths:
         shared.write(path)
     assert all(path.samefile(paths[0]) is links for path in paths[1:])
@@ -189,7 +190,7 @@ def test_weights_of_several_paths_are_one_file_and_change_apart(tmp_path, monkey
     (os.link if links else shutil.copyfile)(paths[1], rest)
     with torch.no_grad():
         next(system.parameters()).zero_()
-    changed = SharedWeights(system)
+    changed = SharedWeights(weights_of(system))
     for path in paths[:2]:
         changed.write(path)
     assert paths[0].read_bytes() == paths[1].read_bytes() != whole

@@ -14,8 +14,9 @@ from core_models.system import System
 from core_models.system_catalogue import catalogue
 from core_models.text.batches import Batch
 from core_models.text.buckets import filled, rounded
+from core_models.training.loss_module import Objective
 from tests.core_models import laws
-from tests.core_models.laws import SYSTEMS, backward, batch_of, random_sentences, random_system, training_terms
+from tests.core_models.laws import SYSTEMS, batch_of, random_sentences, random_system, training_terms
 from tests.fake_cuda import CUDA, FakeCuda
 
 pytestmark = pytest.mark.long
@@ -66,10 +67,14 @@ def test_a_filled_batch_has_the_losses_and_gradients_of_the_batch(name):
     for term, value in terms.items():
         torch.testing.assert_close(others[term][: len(batch)], value, atol=1e-9, rtol=1e-9)
         assert not others[term][len(batch) :].any()
-    gradients = []
+    sums, gradients = [], []
     for each in (batch, bucketed):
-        backward(system, each)
+        system.zero_grad()
+        loss = torch.stack([term.sum() for term in Objective(system.train(), 0.1)(each).values()]).sum()
+        loss.backward()
+        sums.append(loss.detach())
         gradients.append([parameter.grad.clone() for parameter in system.parameters() if parameter.grad is not None])
+    torch.testing.assert_close(sums[1], sums[0], atol=1e-9, rtol=1e-9)
     for gradient, other in zip(*gradients, strict=True):
         torch.testing.assert_close(other, gradient, atol=1e-9, rtol=1e-9)
 
@@ -83,7 +88,7 @@ def test_shapes_of_a_training_step_depend_on_the_bucket_alone(name, monkeypatch)
         for seed in (1, 2, 1):  # the first step also makes what later ones keep
             batch = in_bucket(system, some_batch(system, seed))
             with Shapes() as shapes:
-                backward(system, batch)
+                torch.stack([term.sum() for term in Objective(system.train(), 0.1)(batch).values()]).sum().backward()
             calls.append(shapes.calls)
     assert calls[1] == calls[2]
 

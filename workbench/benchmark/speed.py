@@ -128,7 +128,7 @@ def multiply_adds(name: str, shape: Shape) -> dict[str, float]:
     def train() -> None:
         for batch in batches:
             forced = system(system.encode(batch), batch.target_in, batch.target_mask)
-            sum(term.sum() for term in system.losses(forced, batch).values()).backward()  # type: ignore[union-attr]
+            sum(term.sum() for term in system.losses(forced, batch, summed=True).values()).backward()  # type: ignore[union-attr]
 
     trained = _counted(train) / sum(batch.target_tokens for batch in batches)
     batches_to_decode = decoding_batches(shape)

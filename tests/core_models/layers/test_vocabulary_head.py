@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from core_models.interface.mechanism import Prediction
 from core_models.layers import vocabulary_head
-from core_models.layers.vocabulary_head import log_partition, logits, one_logit, word_logits
+from core_models.layers.vocabulary_head import log_partition, logits, one_logit, summed_log_partitions, word_logits
 from core_models.losses.prediction_losses import prediction_losses
 
 CHUNKED = pytest.mark.parametrize("kept", [1 << 27, 30], ids=["whole", "chunked"])
@@ -53,6 +54,73 @@ def test_a_second_backward_pass_gives_the_gradients_of_the_first():
     first = torch.autograd.grad(partition, (vectors, matrix), retain_graph=True)
     second = torch.autograd.grad(partition, (vectors, matrix))
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+COUNTS = (3, 0, 4)
+
+
+def dense_sums(vectors, matrix, bias, weights) -> torch.Tensor:
+    log_z = torch.logsumexp(functional.linear(vectors, matrix, bias), dim=-1)
+    return torch.stack([part.sum() for part in (weights * log_z).split(COUNTS)])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 512])
+@BIASED
+def test_weighted_sums_and_their_gradients_are_those_of_the_dense_formula(monkeypatch, rows, biased):
+    """Whatever is done with the sums, and for every set of tensors that are trained."""
+    monkeypatch.setattr(vocabulary_head, "ROWS_WITH_GRADIENTS", rows)
+    monkeypatch.setattr(vocabulary_head, "CACHED_LOGITS", 11)
+    given = tensors(7, biased)
+    weights = torch.linspace(-1, 2, 7, dtype=torch.float64)
+    assert torch.autograd.gradcheck(summed_log_partitions, (*given, weights, COUNTS))
+    upstream = torch.tensor([0.5, 9.0, -2.0], dtype=torch.float64)
+    dense, fused = dense_sums(*given, weights), summed_log_partitions(*given, weights, COUNTS)
+    torch.testing.assert_close(fused, dense, atol=1e-12, rtol=0)
+    trained = [tensor for tensor in given if tensor is not None]
+    expected = torch.autograd.grad(dense, trained, upstream)
+    for again in (True, False):
+        for found, wanted in zip(torch.autograd.grad(fused, trained, upstream, again), expected, strict=True):
+            torch.testing.assert_close(found, wanted, atol=1e-12, rtol=0)
+    for number, tensor in enumerate(trained):
+        alone = [None if one is None else one if one is tensor else one.detach() for one in given]
+        (found,) = torch.autograd.grad(summed_log_partitions(*alone, weights, COUNTS), [tensor], upstream)
+        torch.testing.assert_close(found, expected[number], atol=1e-12, rtol=0)
+    with torch.no_grad():
+        torch.testing.assert_close(summed_log_partitions(*given, weights, COUNTS), dense, atol=1e-12, rtol=0)
+
+
+def test_sums_take_three_products_and_no_tensor_larger_than_a_chunk(monkeypatch):
+    """What keeps the powers takes three too, and holds them all; what computes them again takes four."""
+    monkeypatch.setattr(vocabulary_head, "ROWS_WITH_GRADIENTS", 3)
+    monkeypatch.setattr(vocabulary_head, "CACHED_LOGITS", 3 * 64)
+    rows, width, words = 100, 2, 64
+    vectors, matrix, _ = tensors(rows, False, width=width, words=words)
+
+    def used(partition) -> tuple[float, int]:
+        with FlopCounterMode(display=False) as counted, Largest() as made:
+            partition().sum().backward()
+        return counted.get_total_flops() / (2 * rows * words * width), made.numbers
+
+    def summed(matrix: torch.Tensor = matrix) -> torch.Tensor:
+        return summed_log_partitions(vectors, matrix, None, torch.ones(rows, dtype=torch.float64), (60, 40))
+
+    assert used(summed) == (3, max(3 * words, rows * width, words * width))
+    assert used(lambda: summed(matrix.detach()))[0] == 2, "a frozen matrix takes none of its own"
+    assert used(lambda: log_partition(vectors, matrix)) == (3, rows * words)
+    monkeypatch.setattr(vocabulary_head, "KEPT_LOGITS", 3 * 64)
+    assert used(lambda: log_partition(vectors, matrix))[0] == 4
+
+
+def test_sums_in_bfloat16_have_the_gradients_of_float32_but_for_rounding():
+    vectors, matrix, bias = tensors(300, True, torch.float32, width=64, words=200)
+    given, weights = (vectors, matrix, bias), torch.rand(300)
+    wanted = torch.autograd.grad(summed_log_partitions(*given, weights, (300,)), given)
+    with torch.autocast("cpu", torch.bfloat16):
+        sums = summed_log_partitions(*given, weights, (300,))
+    assert sums.dtype == torch.float32
+    for found, expected in zip(torch.autograd.grad(sums, given), wanted, strict=True):
+        assert found.dtype == torch.float32
+        assert (found - expected).norm() < 0.05 * expected.norm()
 
 
 def test_sums_over_the_vocabulary_stay_wide_under_autocast():

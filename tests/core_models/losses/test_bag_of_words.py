@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from core_models.interface.mechanism import Bag, Prediction
+from core_models.layers import vocabulary_head
 from core_models.losses.bag_of_words import BagOfWords, content_agreement, running_means
 from core_models.losses.positions import Positions
 from core_models.losses.prediction_losses import prediction_losses
@@ -48,12 +49,18 @@ def test_bags_by_hand(span, mean, wanted):
     close(torch.cat([found["past"], found["future"]]), wanted)
 
 
+def mean_parts(bag: BagOfWords, vectors, log_z, matrix, real: Positions) -> torch.Tensor:
+    """What each position adds to its sentence's mean."""
+    weights, scores = bag.terms(vectors, matrix, None, real)
+    return weights * bag.partition(log_z, vectors, matrix, None) - scores
+
+
 def test_cumulative_sums_by_hand():
     """Three positions' sums over y_<=t: 2.44, 3.01 and 5.88."""
     matrix, vectors = tensor([0, 0], [1, 0], [0, 1], [1, 1]), tensor([1, 2], [0, 1], [-1, 1])[None]
     prediction = Prediction("past", vectors, target="past_bag", bag=Bag(mean=False))
     log_z = torch.logsumexp(vectors[0] @ matrix.T, -1)
-    found = BagOfWords(prediction, WORDS, REAL).negative_log_probs(vectors[0], log_z, matrix, None, Positions.of(REAL))
+    found = mean_parts(BagOfWords(prediction, WORDS, REAL), vectors[0], log_z, matrix, Positions.of(REAL)) * 3
     close(found, [2.440190, 3.012818, 5.879570])
     close(prediction_losses([prediction], matrix, None, WORDS, REAL)["past"], [3.777526])
 
@@ -64,7 +71,7 @@ def test_the_released_smoothing_by_hand():
     vectors = tensor([1, 2], [0, 1], [-1, 1])
     prediction = Prediction("past", vectors[None], target="past_bag", bag=Bag(label_smoothing=0.1, without_pad=True))
     log_z = torch.logsumexp(vectors @ matrix.T, -1)
-    found = BagOfWords(prediction, WORDS, REAL).negative_log_probs(vectors, log_z, matrix, None, Positions.of(REAL))
+    found = mean_parts(BagOfWords(prediction, WORDS, REAL), vectors, log_z, matrix, Positions.of(REAL)) * 3
     close(found, [2.257606, 1.268895, 1.637226])
 
 
@@ -144,7 +151,7 @@ def test_nothing_over_the_vocabulary_or_over_pairs_of_positions_is_made(smoothin
         for target in ("past_bag", "future_bag"):
             prediction = Prediction("bag", vectors, target=target, bag=Bag(label_smoothing=smoothing))
             bag, real = BagOfWords(prediction, words, mask), Positions.of(mask)
-            losses = bag.negative_log_probs(vectors[mask], log_z, matrix, None, real)
+            losses = mean_parts(bag, vectors[mask], log_z, matrix, real)
             losses.sum().backward()
     assert made.numbers == sentences * positions * width < sentences * positions**2 < sentences * positions * size
 
@@ -161,6 +168,32 @@ def test_a_bag_and_a_word_share_one_pass_over_the_vocabulary():
     together = prediction_losses(given, matrix, None, words, mask, 0.1)
     for one in given:
         close(together[one.name], prediction_losses([one], matrix, None, words, mask, 0.1)[one.name])
+
+
+@pytest.mark.parametrize("span", ["inclusive", "strict", "analysis"])
+@pytest.mark.parametrize("options", [{}, {"mean": False}, {"label_smoothing": 0.1}, {"without_pad": True}])
+def test_the_sum_of_all_sentences_has_the_gradients_of_their_sums(monkeypatch, span, options):
+    """Words and bags in one pass, and a bag whose softmax leaves PAD out, each with a factor of its own."""
+    monkeypatch.setattr(vocabulary_head, "ROWS_WITH_GRADIENTS", 2)
+    monkeypatch.setattr(vocabulary_head, "CACHED_LOGITS", 8)
+    generator = torch.Generator().manual_seed(1)
+    shapes = (8, 3), (8,), (3, 4, 3), (3, 4, 3), (3, 4, 3)
+    tensors = [torch.randn(*shape, generator=generator, dtype=FLOAT).requires_grad_() for shape in shapes]
+    matrix, bias, *vectors = tensors
+    words, mask = torch.tensor([[4, 5, 4, 3]] * 3), torch.tensor([[True] * 4, [True] * 2 + [False] * 2, [False] * 4])
+    bag = Bag(span, **options)
+    given = [
+        Prediction("word", vectors[0]),
+        Prediction("past", vectors[1], target="past_bag", bag=bag),
+        Prediction("future", vectors[2], target="future_bag", bag=bag, mask=mask[:, :1].expand(3, 4)),
+    ]
+    factors, found = torch.tensor([1.0, -0.3, 7.0], dtype=FLOAT), []
+    for summed in (False, True):
+        terms = prediction_losses(given, matrix, bias, words, mask, 0.1, summed=summed)
+        sums = torch.stack([terms[one.name].sum() for one in given])
+        found.append((sums, *torch.autograd.grad(sums @ factors, tensors)))
+    for one, other in zip(*found, strict=True):
+        close(one, other, 1e-11)
 
 
 STATES = tensor([1, 0], [3, 2], [2, 4], [9, 9])[None]  # the last is padding

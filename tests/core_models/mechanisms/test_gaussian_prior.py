@@ -11,7 +11,7 @@ from core_models.interface.mechanism import Prediction, WordPrior
 from core_models.layers import vocabulary_head
 from core_models.losses import prediction_losses as losses_module
 from core_models.losses.prediction_losses import prediction_losses
-from core_models.losses.word_prior import divergences
+from core_models.losses.word_prior import prior_terms
 from core_models.mechanisms import gaussian_prior
 from core_models.mechanisms.gaussian_prior import FIRST_WORD, GaussianPriorOptions, Shares, nearest_words
 from core_models.system_builder import build, parameters
@@ -178,7 +178,8 @@ def test_what_is_left_out_is_below_the_precision_of_a_number(form, sigma, kept):
     )
     correct = torch.randint(4, 304, (20,), generator=generator)
     logits = vectors @ matrix.T
-    found = divergences(given(sigma, form, table), vectors, logits.logsumexp(-1), matrix, None, correct)
+    weights, scores = prior_terms(given(sigma, form, table), vectors, matrix, None, correct)
+    found = weights * logits.logsumexp(-1) - scores
     for term, row, word in zip(found, logits.numpy(), correct.tolist(), strict=True):
         wanted = divergence(prior_of(table.numpy(), word, deviation=sigma, form=form), row)
         assert abs(float(term) - wanted) <= EPS * (row.max() - row.min()) + 64 * EPS * (1 + abs(wanted))
@@ -224,7 +225,8 @@ def test_no_tensor_has_a_number_for_every_position_and_word():
     log_z = torch.logsumexp(vectors.detach() @ matrix.T, -1)
     matrix.requires_grad_()
     with Largest() as made:
-        divergences(prior, vectors, log_z, matrix, None, words).sum().backward()
+        weights, scores = prior_terms(prior, vectors, matrix, None, words)
+        (weights * log_z - scores).sum().backward()
     assert made.numbers == matrix.numel() < positions * size
 
 

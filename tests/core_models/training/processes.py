@@ -6,12 +6,15 @@ A fault is put into the child alone, by wrapping functions of public modules: wh
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,14 @@ from core_models import checkpoint
 from core_models.backbones import transformer
 from core_models.checkpoint import write_weights
 from core_models.text.batch_loader import BatchLoader
-from core_models.training import loop
+from core_models.training import loop, validation
 from core_models.training.fit import fit
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, TrainingError
 from core_models.training.loss_module import Objective
 from core_models.training.reinforce import Reward, SelfCriticalSampler
 from core_models.translator import Translator
+from tests.fake_cuda import CUDA, FakeCuda
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["core_models.training.fit", "torch._dynamo"])  # the optimiser imports the second
@@ -40,21 +44,30 @@ class Moment:
 
     place: "call" (`call` Python functions into the step), "accumulation" (half done), "validation" (one batch in),
     "log" (half a line), "replace" or "replaced" (before or after the rename that makes a state), or the folder or file
-    that is then half-written, or linked to what is written already.
+    that is then half-written, or linked to what is written already. behind: how many steps later something is logged
+    before optimizer.pt is half-written.
     """
 
     step: int
     place: str = "call"
     call: int = 1
+    behind: int = 0
 
 
 class Rank:
     """One training under way in a process."""
 
     def __init__(
-        self, run: Path, fault: Any = None, rank: int = 0, world: int = 1, port: int = 0, reward: Reward | None = None
+        self,
+        run: Path,
+        fault: Any = None,
+        rank: int = 0,
+        world: int = 1,
+        port: int = 0,
+        reward: Reward | None = None,
+        gpu: bool = False,
     ) -> None:
-        self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port, reward))
+        self._process = SERVER.Process(target=_train, args=(run, fault, rank, world, port, reward, gpu))
         self._process.start()
 
     def ended(self, seconds: float = 250) -> int:
@@ -70,9 +83,9 @@ class Rank:
         self._process.join()
 
 
-def train(run: Path, fault: Any = None, reward: Reward | None = None) -> int:
-    """Train a run in one process; returns its exit code."""
-    return Rank(run, fault, reward=reward).ended()
+def train(run: Path, fault: Any = None, reward: Reward | None = None, gpu: bool = False) -> int:
+    """Train a run in one process, gpu: on a pretended one; returns its exit code."""
+    return Rank(run, fault, reward=reward, gpu=gpu).ended()
 
 
 def start_ranks(run: Path, faults: tuple[Any, Any] = (None, None), reward: Reward | None = None) -> list[Rank]:
@@ -87,7 +100,7 @@ def free_port() -> int:
         return free.getsockname()[1]
 
 
-def _train(run: Path, fault: Any, rank: int, world: int, port: int, reward: Reward | None) -> None:
+def _train(run: Path, fault: Any, rank: int, world: int, port: int, reward: Reward | None, gpu: bool) -> None:
     torch.set_num_threads(1)
     if world > 1:
         ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world, "MASTER_PORT": port}
@@ -97,8 +110,11 @@ def _train(run: Path, fault: Any, rank: int, world: int, port: int, reward: Rewa
         _Fuse(fault).lay()
     elif fault is not None:
         fault()
+    if gpu:
+        os.environ["ACCELERATE_TORCH_DEVICE"] = str(CUDA)
     try:
-        fit(run, device="cpu", reward=reward)
+        with FakeCuda() if gpu else nullcontext():
+            fit(run, device="cuda" if gpu else "cpu", reward=reward)
     except TrainingError as error:
         (run / f"error-{rank}.txt").write_text(str(error), encoding="utf-8")
         sys.exit(3)
@@ -113,6 +129,7 @@ class _Fuse:
 
     def __init__(self, moment: Moment) -> None:
         self.moment, self.armed, self.calls, self.batches = moment, False, 0, 0
+        self.logged = threading.Event()  # of a step that is `behind` the moment's
 
     def lay(self) -> None:
         step = Loop.step
@@ -153,13 +170,13 @@ class _Fuse:
     def _in_validation(self) -> None:
         fuse = self
 
-        class Dying(loop.BatchLoader):
+        class Dying(validation.BatchLoader):
             def batch(self, epoch: int, number: int) -> Any:
                 if number == 1 and fuse.armed:
                     _die()
                 return super().batch(epoch, number)
 
-        loop.BatchLoader = Dying  # the loop itself makes only that of the dev text
+        validation.BatchLoader = Dying  # it makes only that of the dev text
 
     def _in_log(self) -> None:
         write = TrainingLog.write
@@ -209,8 +226,18 @@ class _Fuse:
         def dying_optimizer(content: Any, file: Any) -> None:
             save(content, file)
             file.flush()
+            if self.armed and self.moment.behind:
+                assert self.logged.wait(100), "training does not go on while a state is written"
             cut(Path(file.name))
 
+        write = TrainingLog.write
+
+        def watched_log(own: TrainingLog, event: str, step: int, **values: Any) -> None:
+            write(own, event, step, **values)
+            if step >= self.moment.step + self.moment.behind:
+                self.logged.set()
+
+        TrainingLog.write = watched_log
         checkpoint.save_file, torch.save, os.link = dying_weights, dying_optimizer, dying_link
 
 
@@ -241,6 +268,16 @@ class ShortTables:
 
     def __call__(self) -> None:
         transformer.FIRST_POSITIONS = 4
+
+
+@dataclass(frozen=True)
+class RoomFor:
+    """No fault: a device with room for batches of so many padded words."""
+
+    words: float
+
+    def __call__(self) -> None:
+        loop.limit_of_memory = lambda *_: (self.words, "" if math.isinf(self.words) else "no room")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from core_models.training.progress import latest_state, read_progress
 from tests.core_models.conftest import lay_out_run
 from tests.core_models.training.processes import start_ranks
 from tests.core_models.training.test_resume import assert_same_run
+from tests.fake_cuda import CUDA, FakeCuda
 
 SETTINGS = {"max_steps": 6, "validate_every": 2, "subword_alpha": 0.2, "keep_last": 1, "keep_every": 4}
 SYSTEM = "transformer:heads=1,ffn_dim=32,decoder_layers=1"
@@ -104,6 +105,37 @@ def test_a_file_that_may_not_grow_loses_nothing(straight, new_run, times, file):
     assert_stopped(run, error, file)
     assert fit(run, device="cpu").finished
     assert_same_run(straight, run)
+
+
+def test_on_a_gpu_the_next_save_says_that_a_file_could_not_be_written(new_run, monkeypatch, caplog):
+    """The state of step 4 is written in the background: step 6 ends the training, or what ends it says so beside."""
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    one, run = (new_run(name, SYSTEM, **SETTINGS) for name in ("one", "run"))
+    soft = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(1.5 * weights_size(run)), soft[1]))
+
+    def interrupt() -> None:
+        raise ZeroDivisionError
+
+    steps = {3: limit, 5: interrupt}
+    sentence = f"optimizer.pt: {os.strerror(errno.EFBIG)}. Training stopped at step "
+    with FakeCuda():
+        fit(one, device="cuda")
+        try:
+            with pytest.raises(ZeroDivisionError):
+                fit(run, report=lambda progress, *_: steps.get(progress.step, int)(), device="cuda")
+            assert f"{sentence}5; {latest_state(run / 'state')} is whole" in caplog.text
+            with pytest.raises(TrainingError, match=os.strerror(errno.EFBIG)) as error:
+                fit(run, device="cuda")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, soft)
+        assert f"{sentence}6; {latest_state(run / 'state')} is whole and nothing before it is lost" in str(error.value)
+        assert read_progress(run / "state").step == 2
+        assert not list(run.rglob("*.part"))
+        assert fit(run, device="cuda").finished
+    assert_same_run(one, run)
 
 
 def only_small_files() -> None:

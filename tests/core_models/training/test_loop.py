@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from core_models.checkpoint import SharedWeights, read_tensors
+from core_models.checkpoint import SharedWeights, read_tensors, weights_of
 from core_models.config import read_config
 from core_models.settings import ConfigError
 from core_models.system_builder import build
@@ -18,6 +18,7 @@ from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.gradient_check import UnreadUpdate
 from core_models.training.loop import TrainingError
+from core_models.training.loss_module import Objective
 from core_models.training.progress import Progress, latest_state, read_progress
 from core_models.training.state import save_state
 
@@ -90,6 +91,32 @@ def test_a_step_of_a_clipped_gradient_is_as_long_as_the_clip_allows(prepared, ne
     assert norm > 0.1
     assert float((free - first).norm()) == pytest.approx(0.5 * norm)
     assert float((clipped - first).norm()) == pytest.approx(0.5 * 0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "system", ["transformer", "future-cost-2", "gdr-bow-bca", "clf-bow-bca:bag_head=tanh", "pfrnn-loss"]
+)
+def test_the_objective_has_the_sums_and_gradients_of_the_losses_of_sentences(prepared, system):
+    """Training takes sums of all sentences; an accumulated batch of sentences one by one has the same gradients."""
+    text = prepared.split("train")
+    sizes = len(prepared.source_vocabulary), len(prepared.target_vocabulary)
+    name = f"{system}{',' if ':' in system else ':'}{EXACT},preset=tiny"
+    built = build(name, *sizes).double().train()
+    batch = collate([text.source(row) for row in range(9)], [text.target(row) for row in range(9)])
+    forced = built(built.encode(batch), batch.target_in, batch.target_mask)
+    of_sentences = built.losses(forced, batch, 0.1)
+    summed = Objective(built, 0.1)(batch)
+    assert summed.keys() == of_sentences.keys()
+    gradients = []
+    for terms in (of_sentences, summed):
+        for other, term in enumerate(terms.values()):
+            torch.testing.assert_close(term.sum(), [*of_sentences.values()][other].sum(), atol=1e-9, rtol=1e-12)
+        built.zero_grad()
+        sum(term.sum() for term in terms.values()).backward()
+        gradients.append({name: one.grad for name, one in built.named_parameters() if one.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for parameter, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][parameter], gradient, atol=1e-9, rtol=1e-9)
 
 
 class Interrupted(Exception):
@@ -272,7 +299,7 @@ def test_states_are_ordered_by_step_and_unfinished_ones_do_not_count(tmp_path):
     system = build("transformer:preset=tiny", 8)
     optimizer = torch.optim.AdamW(system.parameters())
     for step in (999_998, 999_999, 1_000_000):
-        save_state(tmp_path, SharedWeights(system), optimizer, Progress(step=step), random={})
+        save_state(tmp_path, SharedWeights(weights_of(system)), optimizer.state_dict(), Progress(step=step), random={})
     (tmp_path / "step-1000001.part").mkdir()
     (tmp_path / "step-1000002").mkdir()
     assert latest_state(tmp_path).name == "step-1000000"

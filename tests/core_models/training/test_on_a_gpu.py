@@ -1,6 +1,9 @@
 """Training on a pretended GPU (`tests/fake_cuda.py`): what the host waits for in a step, and what is trained."""
 
+import errno
 import math
+import os
+import threading
 from collections import Counter
 
 import pytest
@@ -11,9 +14,12 @@ from core_models.checkpoint import read_tensors
 from core_models.system import System
 from core_models.text.batch_loader import BatchLoader
 from core_models.text.batches import collate
+from core_models.training import loop
 from core_models.training.events import read_events
 from core_models.training.fit import fit
+from core_models.training.loop import TrainingError
 from core_models.training.prefetch import prefetched
+from core_models.training.progress import Progress, progress_of, read_progress, whole_states
 from tests.fake_cuda import CUDA, FakeCuda
 
 READING = "core_models.training.gradient_check.UnreadUpdate.read reads a list"
@@ -69,6 +75,7 @@ def test_a_step_skipped_on_the_gpu_changes_nothing_and_is_logged_when_the_number
     host, run = (new_run(name, f"transformer:{EXACT}", **settings) for name in ("host", "gpu"))
     fit(host, device="cpu")
     calls.clear()
+    monkeypatch.setattr(loop, "limit_of_memory", lambda *_: (math.inf, ""))  # it would take the losses of batches first
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
     trained_on_gpu(run)
     for folder in (host, run):
@@ -79,6 +86,83 @@ def test_a_step_skipped_on_the_gpu_changes_nothing_and_is_logged_when_the_number
     for name, values in weights.items():
         assert values.isfinite().all()
         torch.testing.assert_close(others[name], values, atol=2e-6, rtol=0)
+
+
+class SlowDisk:
+    """Holds back the optimizer's file of a state until `go_on`."""
+
+    def __init__(self, monkeypatch) -> None:
+        self._free, save = threading.Event(), torch.save
+
+        def held(content, file) -> None:
+            assert self._free.wait(60), "training waits for the disk"
+            save(content, file)
+
+        monkeypatch.setattr(torch, "save", held)
+
+    def go_on(self) -> None:
+        self._free.set()
+
+
+def test_steps_go_on_while_a_state_is_written_which_is_that_of_its_own_step(new_run, monkeypatch):
+    """The disk writes the state of step 2 only when step 3 has been logged; the next save waits for it."""
+    settings = {"max_steps": 4, "save_every": 2}
+    fit(host := new_run("host", f"transformer:{EXACT}", **settings), device="cpu")
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    run, disk = new_run("gpu", f"transformer:{EXACT}", **settings), SlowDisk(monkeypatch)
+
+    def when_logged(progress: Progress, steps: int, latest: dict) -> None:
+        if progress.step == 3:
+            assert not whole_states(run / "state")
+            disk.go_on()
+
+    with FakeCuda() as gpu:
+        fit(run, device="cuda", report=when_logged)
+    assert not [line for line in gpu.waits if ".saving." in line]
+    for wanted, state in zip(whole_states(host / "state"), whole_states(run / "state"), strict=True):
+        assert wanted.name == state.name
+        weights, others = (read_tensors(folder / "weights.safetensors") for folder in (wanted, state))
+        for name, values in weights.items():
+            torch.testing.assert_close(others[name], values, atol=2e-6, rtol=0)
+        moments, others = (torch.load(folder / "optimizer.pt")["optimizer"]["state"] for folder in (wanted, state))
+        for number, values in moments.items():
+            assert others[number]["step"] == values["step"] == int(state.name.removeprefix("step-"))
+            torch.testing.assert_close(others[number]["exp_avg"], values["exp_avg"], atol=2e-6, rtol=0)
+        ends = [progress_of(folder).model_dump(exclude={"seconds", "window"}) for folder in (wanted, state)]
+        assert ends[0] | {"best": None} == ends[1] | {"best": None}
+        assert progress_of(state).window.keys() == progress_of(wanted).window.keys()
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_an_error_waits_until_what_is_being_written_is_whole(new_run, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    run, disk = new_run("gpu", max_steps=4, save_every=2), SlowDisk(monkeypatch)
+
+    def interrupt(progress: Progress, steps: int, latest: dict) -> None:
+        if progress.step == 3:
+            threading.Timer(0.2, disk.go_on).start()
+            raise Interrupted
+
+    with FakeCuda(), pytest.raises(Interrupted):
+        fit(run, device="cuda", report=interrupt)
+    assert read_progress(run / "state").step == 2
+    assert not list(run.rglob("*.part"))
+
+
+def test_a_last_state_that_cannot_be_written_is_no_end(new_run, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    run = new_run("gpu", max_steps=2)
+
+    def full(content, file) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(torch, "save", full)
+    with FakeCuda(), pytest.raises(TrainingError, match=r"optimizer.pt: No space left .*; no state was saved before"):
+        fit(run, device="cuda")
+    assert [event["event"] for event in read_events(run / "training.jsonl")][-1] == "valid"
 
 
 def test_batches_made_ahead_are_the_same_in_the_same_order(prepared):
@@ -112,8 +196,9 @@ def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monke
     with FakeCuda(room=0.6 * gpu.largest):
         fit(cut, device="cuda")
     logged = list(read_events(cut / "training.jsonl"))
-    (limit,) = [event["words"] for event in logged if event["event"] == "out_of_memory"]
+    ((limit, step),) = [(event["words"], event["step"]) for event in logged if event["event"] == "out_of_memory"]
     assert 0 < limit < 600
+    assert step == 0, "what fits is found before the first step"
     for event, other in zip(
         read_events(whole / "training.jsonl"),
         [event for event in logged if event["event"] != "out_of_memory"],
@@ -124,6 +209,30 @@ def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monke
     weights, others = (read_tensors(run / "weights.safetensors") for run in (whole, cut))
     for name, values in weights.items():
         torch.testing.assert_close(others[name], values, atol=1e-6, rtol=0)
+
+
+def test_no_batch_of_an_epoch_is_dearer_than_those_that_were_tried(new_run, monkeypatch):
+    """A GPU with room for every batch but the dearest: what follows is cut by its limit, and fits."""
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    settings = {"max_steps": None, "max_epochs": 1, "batch_tokens": 300}
+    whole, cut = (new_run(name, f"transformer:{EXACT}", **settings) for name in ("whole", "cut"))
+    with FakeCuda() as gpu:
+        fit(whole, device="cuda")
+    with FakeCuda(room=gpu.largest - 1):
+        fit(cut, device="cuda")
+    assert [event["step"] for event in read_events(cut / "training.jsonl") if event["event"] == "out_of_memory"] == [0]
+
+
+def test_what_is_tried_before_the_first_step_leaves_no_trace(new_run, monkeypatch):
+    """Dropout is on: the generators go on from where they were; so do moments and gradients."""
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
+    tried, straight = (new_run(name, max_steps=2) for name in ("tried", "straight"))
+    with FakeCuda():
+        fit(tried, device="cuda")
+        monkeypatch.setattr(loop, "limit_of_memory", lambda *_: (math.inf, ""))
+        fit(straight, device="cuda")
+    weights = [(run / "weights.safetensors").read_bytes() for run in (tried, straight)]
+    assert weights[0] == weights[1]
 
 
 def test_a_sentence_that_does_not_fit_alone_ends_the_training(new_run, monkeypatch):

@@ -1,6 +1,7 @@
 """Several processes train what one process trains: the batches two ranks take at a step are those one accumulates."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from core_models.text.documents import ContextUse
 from core_models.training.events import read_events
 from core_models.training.fit import fit
 from core_models.training.progress import Progress
-from tests.core_models.training.processes import DevShares, ShortTables, free_port, start_ranks, train
+from tests.core_models.training.processes import DevShares, RoomFor, ShortTables, free_port, start_ranks, train
 
 PROGRAM = "import sys; from core_models.training.fit import fit; fit(sys.argv[1])"
 SYSTEM = "future-cost-2:dropout=0,attention_dropout=0"
@@ -109,6 +110,17 @@ def test_two_ranks_wait_for_no_gradient_that_never_comes(new_run, prepared, syst
     assert [rank.ended() for rank in start_ranks(two)] == [0, 0]
     fit(one, device="cpu")
     assert_same_losses(one, two, 3, 1e-8, term)
+    assert_near_weights(one, two)
+
+
+def test_two_ranks_cut_batches_to_what_fits_both_and_train_the_same(new_run, prepared):
+    """Their batches make unequal numbers of parts; only the last part of a batch waits for the other rank."""
+    one, two = pair(new_run, prepared.split("train"), 3, "float64")
+    assert [rank.ended() for rank in start_ranks(two, (RoomFor(math.inf), RoomFor(60)))] == [0, 0]
+    fit(one, device="cpu")
+    cuts = [event for event in read_events(two / "training.jsonl") if event["event"] == "out_of_memory"]
+    assert [(event["words"], event["step"], event["why"]) for event in cuts] == [(60, 0, "on another process")]
+    assert_same_losses(one, two, 3, 1e-8)
     assert_near_weights(one, two)
 
 

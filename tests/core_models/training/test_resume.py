@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from core_models.checkpoint import CheckpointError, SharedWeights
+from core_models.checkpoint import CheckpointError, SharedWeights, weights_of
 from core_models.system import System
 from core_models.system_builder import build
 from core_models.training.events import read_events
@@ -101,6 +101,20 @@ def test_kills_where_a_state_and_what_goes_with_it_are_made_change_nothing(strai
     assert_same_run(run, broken)
 
 
+def test_on_a_gpu_kills_of_what_writes_in_the_background_change_nothing(new_run):
+    """Also where training has gone on, and has logged later steps, while a state was half-written."""
+    places = [(4, "checkpoints", 0), (6, "optimizer.pt", 2), (9, "replace", 0)]
+    one, broken = (new_run(name, SYSTEM, **SETTINGS) for name in ("one", "broken"))
+    assert train(one, gpu=True) == 0
+    for step, place, behind in places:
+        assert train(broken, Moment(step, place, behind=behind), gpu=True) == -signal.SIGKILL, (step, place)
+        if behind:
+            assert latest_state(broken / "state").name == "step-000004"
+            assert [event["step"] for event in read_events(broken / "training.jsonl")][-1] == 8
+    assert train(broken, gpu=True) == 0
+    assert_same_run(one, broken)
+
+
 def test_an_early_stop_stands_in_its_own_state(new_run):
     """A kill right behind the state of the validation that ends training: no step may follow when it goes on."""
     settings = {"max_steps": 30, "validate_every": 1, "learning_rate": 0.5, "warmup": 0, "keep_last": 0}
@@ -154,7 +168,7 @@ def test_another_number_of_processes_goes_on_at_the_same_place(new_run):
 
 
 def save(folder: Path, system: System, optimizer: torch.optim.Optimizer, progress: Progress, random: dict) -> None:
-    save_state(folder, SharedWeights(system), optimizer, progress, random)
+    save_state(folder, SharedWeights(weights_of(system)), optimizer.state_dict(), progress, random)
 
 
 def small() -> tuple:
