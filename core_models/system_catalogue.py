@@ -18,6 +18,7 @@ from core_models.mechanisms.document_context import Concatenation
 from core_models.mechanisms.document_encoder import DocumentEncoder
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.guided_capsules import GuidedCapsules
+from core_models.mechanisms.head_aggregation import HeadAggregation
 from core_models.mechanisms.hierarchical_attention import HierarchicalAttention
 from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
 from core_models.mechanisms.layer_routing import DynamicRouting, EMRouting
@@ -31,6 +32,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "dynamic_combination": DynamicCombination,
     "dynamic_routing": DynamicRouting,
     "em_routing": EMRouting,
+    "head_aggregation": HeadAggregation,
     "guided_capsules": GuidedCapsules,
     "future_cost": FutureCost,
     "past_future_layers": PastFutureLayers,
@@ -88,6 +90,7 @@ SYSTEMS: dict[str, Entry] = {
         "Dynamic routing of layers", "Dou 2019, Algorithm 1", {"mechanisms": [{"dynamic_routing": {}}]}
     ),
     "em-routing": Entry("EM routing of layers", "Dou 2019, Algorithm 2", {"mechanisms": [{"em_routing": {}}]}),
+    "head-aggregation": Entry("EM routing of heads", "Li 2019", {"mechanisms": [{"head_aggregation": {}}]}),
     "gdr": _guided("Guided dynamic routing"),
     "gdr-bow": _guided("GDR, bags of words", losses=["bow"]),
     "gdr-bca": _guided("GDR, content agreement", losses=["bca"]),

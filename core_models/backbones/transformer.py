@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import BackboneSpec, HookPoint, View
 from core_models.interface.mechanism_stack import ActiveMechanisms
-from core_models.layers.attention import CrossAttention, SelfAttention
+from core_models.layers.attention import CrossAttention, OfHeads, SelfAttention
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
 from core_models.settings import ConfigError
@@ -107,6 +107,11 @@ def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], li
     return layers_so_far
 
 
+def _of_heads(hook_point: HookPoint, view: View, active: ActiveMechanisms) -> OfHeads | None:
+    """What mechanisms make of the heads at a hook point, or None if there are none."""
+    return (lambda heads: active.at(hook_point, heads, view)) if active.any_at(hook_point) else None
+
+
 def encode_stack(
     x: Tensor,
     words: Tensor,
@@ -124,9 +129,11 @@ def encode_stack(
     view = View("encoder").show(mask=mask, words=words, embedded=x)
     read = _normed_layers(layers, norm)
     records_attention = active.wants("encoder.self_attention")
+    of_heads = _of_heads(HookPoint.ENCODER_HEADS, view, active)
     for number, block in enumerate(blocks):
         x = active.at(HookPoint.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
-        change, share = block.attention(block.enter(x, block.attention_norm), mask, False, records_attention)
+        asked = block.enter(x, block.attention_norm)
+        change, share = block.attention(asked, mask, False, records_attention, of_heads)
         x = block.leave(x, change, block.attention_norm)
         x = active.at(HookPoint.ENCODER_SUBLAYER, x, view)
         x = block.feed_forward(x)
@@ -196,7 +203,7 @@ class Transformer(nn.Module):
             hook_points=hook_points,
             layers={"encoder": len(self.encoder), "decoder": len(self.decoder)},
             heads=self.config.heads,
-            widths=dict.fromkeys(names, width),
+            widths={**dict.fromkeys(names, width), "head": width // self.config.heads},
             source_embedding=self.source_table.__call__,
             target_embedding=self.target_table.__call__,
             vocabulary_size=self.vocabulary.num_embeddings,
@@ -206,6 +213,11 @@ class Transformer(nn.Module):
             output_matrix=lambda: self.output_matrix,
             tied=self.config.tie_embeddings != "none",
         )
+
+    def leave_out_map(self, hook_point: HookPoint, layer: int) -> None:
+        """Drop the output map of the attention at a hook point of heads: a mechanism replaces it."""
+        block = (self.encoder if hook_point is HookPoint.ENCODER_HEADS else self.decoder)[layer]
+        (block.cross if hook_point is HookPoint.DECODER_CROSS_HEADS else block.attention).output = None
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
         return self.drop(table(words) * self.embedding_scale + positions)
@@ -238,14 +250,16 @@ class Transformer(nn.Module):
         )
         records_self, records_cross = active.wants("decoder.self_attention"), active.wants("decoder.cross_attention")
         self_shares, cross_shares = [], []
+        of_self, of_cross = self._of_decoder_heads(view, active)
 
         def self_attention(number: int, x: Tensor) -> Tensor:
-            change, share = self.decoder[number].attention(x, None, True, records_self)
+            change, share = self.decoder[number].attention(x, None, True, records_self, of_self)
             self_shares.append(share)
             return change
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
-            change, share = self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, records_cross)
+            keys = sentence["cross"][:, number]
+            change, share = self.decoder[number].cross(x, keys, memory_mask, records_cross, of_cross)
             cross_shares.append(share)
             return change
 
@@ -257,6 +271,13 @@ class Transformer(nn.Module):
             shares = self._source_shares(torch.stack(cross_shares, 1), memory_mask)
             active.record("decoder.cross_attention", ("layer", "head", "target", "source"), shares, "source")
         return x, view
+
+    @staticmethod
+    def _of_decoder_heads(view: View, active: ActiveMechanisms) -> tuple[OfHeads | None, OfHeads | None]:
+        """What mechanisms make of the heads of self-attention and of cross-attention."""
+        hook_points = HookPoint.DECODER_HEADS, HookPoint.DECODER_CROSS_HEADS
+        of_self, of_cross = (_of_heads(hook_point, view, active) for hook_point in hook_points)
+        return of_self, of_cross
 
     def _target_shares(self, shares: Tensor) -> Tensor:
         """What a trace keeps of self-attention weights [S, layers, H, T, T] of the decoder."""
@@ -301,11 +322,13 @@ class Transformer(nn.Module):
             mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
 
+        of_self, of_cross = self._of_decoder_heads(view, active)
+
         def self_attention(number: int, x: Tensor) -> Tensor:
-            return self.decoder[number].attention.step(x, slots[:, number], used, seen)
+            return self.decoder[number].attention.step(x, slots[:, number], used, seen, of_self)
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
-            return self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, False)[0]
+            return self.decoder[number].cross(x, sentence["cross"][:, number], memory_mask, False, of_cross)[0]
 
         return self._decode(x, view, active, self_attention, cross_attention), {"seen": seen}, view
 
@@ -317,7 +340,9 @@ class Transformer(nn.Module):
             x = active.at(HookPoint.DECODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
             x = block.leave(x, self_attention(number, block.enter(x, block.attention_norm)), block.attention_norm)
             x = active.at(HookPoint.DECODER_SUBLAYER, x, view)
-            x = block.leave(x, cross_attention(number, block.enter(x, block.cross_norm)), block.cross_norm)
+            query = block.enter(x, block.cross_norm)
+            change = active.at(HookPoint.DECODER_CROSS, cross_attention(number, query), view.show(query=query))
+            x = block.leave(x, change, block.cross_norm)
             x = block.feed_forward(x)
             layers.append(x)
         x = active.at(HookPoint.DECODER_STACK_OUTPUT, x, view.show(layers=read))
