@@ -24,6 +24,7 @@ from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearC
 from core_models.mechanisms.layer_routing import DynamicRouting, EMRouting
 from core_models.mechanisms.past_future_layers import PastFutureLayers
 from core_models.mechanisms.query_capsules import QueryCapsules
+from core_models.mechanisms.recurrence_encoder import RecurrenceEncoder
 from core_models.mechanisms.selective_attention import SelectiveAttention
 from core_models.plugins import Plugged, class_of, join
 
@@ -33,6 +34,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "dynamic_routing": DynamicRouting,
     "em_routing": EMRouting,
     "head_aggregation": HeadAggregation,
+    "recurrence_encoder": RecurrenceEncoder,
     "guided_capsules": GuidedCapsules,
     "future_cost": FutureCost,
     "past_future_layers": PastFutureLayers,
@@ -91,6 +93,7 @@ SYSTEMS: dict[str, Entry] = {
     ),
     "em-routing": Entry("EM routing of layers", "Dou 2019, Algorithm 2", {"mechanisms": [{"em_routing": {}}]}),
     "head-aggregation": Entry("EM routing of heads", "Li 2019", {"mechanisms": [{"head_aggregation": {}}]}),
+    "biarn": Entry("Recurrence encoder, attentive", "Hao 2019", {"mechanisms": [{"recurrence_encoder": {}}]}),
     "gdr": _guided("Guided dynamic routing"),
     "gdr-bow": _guided("GDR, bags of words", losses=["bow"]),
     "gdr-bca": _guided("GDR, content agreement", losses=["bca"]),

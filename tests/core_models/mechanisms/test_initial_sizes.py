@@ -55,6 +55,8 @@ OPTIONS = [
     "em-routing:inputs=own,votes=concatenated",
     "head-aggregation:layers=[],attentions=[encoder_self,decoder_self,decoder_cross],inputs=own,input_width=24",
     "head-aggregation:routing=simple",
+    "biarn:unit=lstm,short_cut=false",
+    "biarn:recurrence=words",
     f"gdr-bow-bca:{RELEASED}",
     f"clf-bow-bca:{RELEASED}",
     f"attn-bow-bca:{RELEASED}",

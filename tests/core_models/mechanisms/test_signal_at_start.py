@@ -32,6 +32,7 @@ AT_BASE = [
     "dynamic-routing",  # N = d = 512
     "em-routing",
     "head-aggregation:routing=simple",
+    "biarn",
     "gdr-bow-bca",
     "clf-bow-bca",
     "attn-bow-bca",
@@ -57,6 +58,8 @@ VARIANTS = [
     "em-routing:residual=true,norm=post",
     "head-aggregation:routing=simple,norm=post",
     "head-aggregation:layers=[],attentions=[encoder_self,decoder_self,decoder_cross]",
+    "biarn:short_cut=false,norm=post",
+    "biarn:recurrence=words",
     "qcn:norm=post",
     "gdr-bow-bca:variant=released",
 ]
