@@ -7,6 +7,7 @@ independent, so a decoding step needs no state.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Literal
@@ -145,7 +146,10 @@ class HeadRouting(nn.Module):
 
 
 class HeadAggregation(Mechanism):
-    """Routing in place of the output map of some attentions (Li 2019)."""
+    """Routing in place of the output map of some attentions (Li 2019).
+
+    EM routing of capsules wider than one number with `width_reduction=sum` hardly trains: a UserWarning, as of layers.
+    """
 
     Options = HeadAggregationOptions
     options: HeadAggregationOptions
@@ -162,6 +166,13 @@ class HeadAggregation(Mechanism):
         for attention, layers in self.layers.items():
             self.routed[attention] = nn.ModuleList(
                 HeadRouting(spec.heads, spec.widths["stream"], options) for _ in layers
+            )
+        wide = spec.widths["stream"] // (options.capsules or spec.widths["stream"])
+        if options.routing == "em" and wide > 1 and options.width_reduction == "sum":
+            warnings.warn(
+                f"head_aggregation: sums over capsules of {wide} numbers make assignments all or nothing from the "
+                "start; width_reduction=mean takes means",
+                stacklevel=2,
             )
         self.replaced_maps = [
             (HEADS[attention], layer) for attention, layers in self.layers.items() for layer in layers

@@ -1,5 +1,7 @@
 """Aggregation of heads: whole systems beside NumPy, sizes beside the paper's, what is left out, and the trace."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -202,6 +204,15 @@ def test_detached_routing_has_the_same_scores_and_other_gradients(routing):
         training_terms(system, batch)["main"].sum().backward()
         found.append(system.mechanisms["head_aggregation"].routed["encoder_self"][0].vote.weight.grad)
     assert (found[0] - found[1]).abs().max() > 1e-6 * found[0].abs().max()
+
+
+def test_wide_capsules_under_sums_warn_when_they_are_built():
+    with pytest.warns(UserWarning, match=r"head_aggregation: sums over capsules of 16 numbers .* width_reduction=mean"):
+        build("head-aggregation:preset=tiny,capsules=4", 20)
+    for options in ("capsules=4,width_reduction=mean", "capsules=4,routing=simple", "iterations=2"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            build(f"head-aggregation:preset=tiny,{options}", 20)
 
 
 @pytest.mark.parametrize(
