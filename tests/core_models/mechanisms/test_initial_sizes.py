@@ -53,7 +53,7 @@ OPTIONS = [
     "dynamic-combination:form=per_layer",
     "dynamic-routing:inputs=own,votes=concatenated",
     "em-routing:inputs=own,votes=concatenated",
-    "head-aggregation:layers=[],attentions=[encoder_self,decoder_self,decoder_cross],inputs=own,input_width=200",
+    "head-aggregation:attentions=[decoder_self,decoder_cross],inputs=own,input_width=200",
     "head-aggregation:routing=simple",
     "biarn:unit=lstm,short_cut=false",
     "biarn:recurrence=words",
