@@ -6,10 +6,12 @@ Maruf 2019).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import nn
 
-from core_models.interface.mechanism import ContextStates
+from core_models.interface.mechanism import ContextStates, Mechanism
 from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.layers.attention import never_empty
 from core_models.text.batches import Context
@@ -17,12 +19,15 @@ from core_models.text.vocabulary import BOS
 
 
 @torch.no_grad()
-def context_states(backbone: nn.Module, context: Context, outputs: bool) -> ContextStates:
+def context_states(
+    backbone: nn.Module, context: Context, outputs: bool, stand_ins: Mapping[str, Mechanism] | None = None
+) -> ContextStates:
     """Memory [S, K, C, d] of context sentences and, with `outputs`, the states [S, K, O, d] of their translations.
 
-    State t of a translation has read its words before t. States of absent sentences are masked.
+    State t of a translation has read its words before t. States of absent sentences are masked. stand_ins: mechanisms
+    that replace a part of the backbone.
     """
-    alone = ActiveMechanisms({}, {}, {}, forced=True)
+    alone = ActiveMechanisms(stand_ins or {}, {}, {}, forced=True)
     shape, mask = context.words.shape[:2], never_empty(context.mask.flatten(0, 1))
     memory = backbone.encode(context.words.flatten(0, 1), mask, alone)
     states = memory.unflatten(0, shape)

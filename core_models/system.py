@@ -115,10 +115,18 @@ class System(nn.Module):
         self.context = _context_of(mechanisms)
         if config.decoder_init == "zero" and not any(mechanism.reads_summary for mechanism in mechanisms.values()):
             backbone.first_state = None  # unused: it would be counted and never trained
+        for mechanism in mechanisms.values():
+            for hook_point, layer in mechanism.replaced_maps:
+                backbone.leave_out_map(hook_point, layer)
 
     @property
     def named_mechanisms(self) -> dict[str, Mechanism]:
         return dict(self.mechanisms.items())  # type: ignore[arg-type]
+
+    @property
+    def _stand_ins(self) -> dict[str, Mechanism]:
+        """Mechanisms that replace a part of the backbone, wherever it runs: also on context sentences alone."""
+        return {name: mechanism for name, mechanism in self.named_mechanisms.items() if mechanism.replaced_maps}
 
     def with_test_loss(self, test_loss: TestLoss) -> System:
         """A view of this system, sharing its weights, with `SearchConfig.test_loss` applied.
@@ -156,7 +164,7 @@ class System(nn.Module):
         for name, mechanism in self.named_mechanisms.items():
             active.states[name].sentence.update(mechanism.read(batch, active.states[name]))
         if self.context.states and batch.context is not None:
-            states = context_states(self.backbone, batch.context, self.context.outputs)
+            states = context_states(self.backbone, batch.context, self.context.outputs, self._stand_ins)
             for name, mechanism in self.named_mechanisms.items():
                 active.states[name].sentence.update(mechanism.remember(states, active.states[name]))
         memory = self.backbone.encode(batch.source, batch.source_mask, active)

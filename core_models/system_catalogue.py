@@ -19,11 +19,13 @@ from core_models.mechanisms.document_encoder import DocumentEncoder
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.gaussian_prior import GaussianPrior
 from core_models.mechanisms.guided_capsules import GuidedCapsules
+from core_models.mechanisms.head_aggregation import HeadAggregation
 from core_models.mechanisms.hierarchical_attention import HierarchicalAttention
 from core_models.mechanisms.layer_aggregation import DynamicCombination, LinearCombination
 from core_models.mechanisms.layer_routing import DynamicRouting, EMRouting
 from core_models.mechanisms.past_future_layers import PastFutureLayers
 from core_models.mechanisms.query_capsules import QueryCapsules
+from core_models.mechanisms.recurrence_encoder import RecurrenceEncoder
 from core_models.mechanisms.selective_attention import SelectiveAttention
 from core_models.plugins import Plugged, class_of, join
 
@@ -32,6 +34,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "dynamic_combination": DynamicCombination,
     "dynamic_routing": DynamicRouting,
     "em_routing": EMRouting,
+    "head_aggregation": HeadAggregation,
+    "recurrence_encoder": RecurrenceEncoder,
     "guided_capsules": GuidedCapsules,
     "future_cost": FutureCost,
     "gaussian_prior": GaussianPrior,
@@ -91,6 +95,8 @@ SYSTEMS: dict[str, Entry] = {
         "Dynamic routing of layers", "Dou 2019, Algorithm 1", {"mechanisms": [{"dynamic_routing": {}}]}
     ),
     "em-routing": Entry("EM routing of layers", "Dou 2019, Algorithm 2", {"mechanisms": [{"em_routing": {}}]}),
+    "head-aggregation": Entry("EM routing of heads", "Li 2019", {"mechanisms": [{"head_aggregation": {}}]}),
+    "biarn": Entry("Recurrence encoder, attentive", "Hao 2019", {"mechanisms": [{"recurrence_encoder": {}}]}),
     "gdr": _guided("Guided dynamic routing"),
     "gdr-bow": _guided("GDR, bags of words", losses=["bow"]),
     "gdr-bca": _guided("GDR, content agreement", losses=["bca"]),

@@ -207,7 +207,8 @@ def _values(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(annotation))
     if get_origin(annotation) is tuple:
-        return f"a list of {_values(get_args(annotation)[0])}"
+        member = get_args(annotation)[0]
+        return f"a list of {'whole numbers' if member is int else _values(member)}"
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_values(one) for one in get_args(annotation) if one is not types.NoneType)
     return {bool: "`true`, `false`", int: "a whole number", float: "a number"}[annotation]
@@ -215,7 +216,7 @@ def _values(annotation: Any) -> str:
 
 def _given(default: Any) -> str:
     if isinstance(default, tuple):
-        return f"[{','.join(default)}]"
+        return f"[{','.join(map(str, default))}]"
     if isinstance(default, bool):
         return str(default).lower()
     return "by the system" if default is None else str(default)

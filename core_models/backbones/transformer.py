@@ -16,13 +16,14 @@ from core_models.backbones.search_slots import first_slots, next_slots
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import BackboneSpec, HookPoint, View
 from core_models.interface.mechanism_stack import ActiveMechanisms
-from core_models.layers.attention import CrossAttention, SelfAttention
+from core_models.layers.attention import CrossAttention, OfHeads, SelfAttention
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
 from core_models.settings import ConfigError
 
 FIRST_POSITIONS = 64  # initial rows of the table of sinusoids; a longer request doubles its length
 
+OfChange = Callable[[Tensor, Tensor], Tensor]  # of a change [S, N, d] and the query [S, N, d] that found it
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
 
 
@@ -93,10 +94,10 @@ class Block(nn.Module):
         return x if self.pre_norm else norm(x)
 
     def attend_to_itself(
-        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool
+        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool, of_heads: OfHeads | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """The stream [S, N, d] after self-attention, and its weights as of `SelfAttention.forward`."""
-        change, share = self.attention(self.enter(x, self.attention_norm), mask, causal, weights)
+        change, share = self.attention(self.enter(x, self.attention_norm), mask, causal, weights, of_heads)
         return self.leave(x, change, self.attention_norm), share
 
     def feed_forward(self, x: Tensor) -> Tensor:
@@ -113,11 +114,21 @@ class DecoderBlock(Block):
         self.cross_norm = nn.LayerNorm(config.d_model)
 
     def attend_to_memory(
-        self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool
+        self,
+        x: Tensor,
+        keys_and_values: Tensor,
+        mask: Tensor,
+        weights: bool,
+        of_heads: OfHeads | None = None,
+        of_change: OfChange | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """The stream [S, N, d] after attention to the memory, and its weights as of `CrossAttention.forward`."""
-        change, share = self.cross(self.enter(x, self.cross_norm), keys_and_values, mask, weights)
-        return self.leave(x, change, self.cross_norm), share
+        """The stream [S, N, d] after attention to the memory, and its weights as of `CrossAttention.forward`.
+
+        of_change: what becomes of what was found, given what was asked.
+        """
+        query = self.enter(x, self.cross_norm)
+        change, share = self.cross(query, keys_and_values, mask, weights, of_heads)
+        return self.leave(x, of_change(change, query) if of_change else change, self.cross_norm), share
 
 
 def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Tensor]]:
@@ -129,6 +140,24 @@ def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], li
         return list(read)
 
     return layers_so_far
+
+
+def _of_heads(hook_point: HookPoint, view: View, active: ActiveMechanisms) -> OfHeads | None:
+    """What mechanisms make of the heads at a hook point, or None if there are none."""
+    return (lambda heads: active.at(hook_point, heads, view)) if active.any_at(hook_point) else None
+
+
+def _of_change(view: View, active: ActiveMechanisms) -> OfChange | None:
+    """What mechanisms make of what the attention to the memory found, or None if there are none."""
+    if not active.any_at(HookPoint.DECODER_CROSS):
+        return None
+    return lambda change, query: active.at(HookPoint.DECODER_CROSS, change, view.show(query=query))
+
+
+def _inside_decoder(view: View, active: ActiveMechanisms) -> tuple[OfHeads | None, OfHeads | None, OfChange | None]:
+    """What mechanisms make of the heads of self-attention, of those of cross-attention, and of what that found."""
+    of_self = _of_heads(HookPoint.DECODER_HEADS, view, active)
+    return of_self, _of_heads(HookPoint.DECODER_CROSS_HEADS, view, active), _of_change(view, active)
 
 
 def encode_stack(
@@ -148,9 +177,10 @@ def encode_stack(
     view = View("encoder").show(mask=mask, words=words, embedded=x)
     read = _normed_layers(layers, norm)
     records_attention = active.wants("encoder.self_attention")
+    of_heads = _of_heads(HookPoint.ENCODER_HEADS, view, active)
     for number, block in enumerate(blocks):
         x = active.at(HookPoint.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
-        x, share = block.attend_to_itself(x, mask, False, records_attention)
+        x, share = block.attend_to_itself(x, mask, False, records_attention, of_heads)
         x = active.at(HookPoint.ENCODER_SUBLAYER, x, view)
         x = block.feed_forward(x)
         layers.append(x)
@@ -219,7 +249,7 @@ class Transformer(nn.Module):
             hook_points=hook_points,
             layers={"encoder": len(self.encoder), "decoder": len(self.decoder)},
             heads=self.config.heads,
-            widths=dict.fromkeys(names, width),
+            widths={**dict.fromkeys(names, width), "head": width // self.config.heads},
             source_embedding=self.source_table.__call__,
             target_embedding=self.target_table.__call__,
             vocabulary_size=self.vocabulary.num_embeddings,
@@ -229,6 +259,11 @@ class Transformer(nn.Module):
             output_matrix=lambda: self.output_matrix,
             tied=self.config.tie_embeddings != "none",
         )
+
+    def leave_out_map(self, hook_point: HookPoint, layer: int) -> None:
+        """Drop the output map of the attention at a hook point of heads: a mechanism replaces it."""
+        block = (self.encoder if hook_point is HookPoint.ENCODER_HEADS else self.decoder)[layer]
+        (block.cross if hook_point is HookPoint.DECODER_CROSS_HEADS else block.attention).output = None
 
     def _embed(self, table: nn.Embedding, words: Tensor, positions: Tensor) -> Tensor:
         return self.drop(table(words) * self.embedding_scale + positions)
@@ -261,15 +296,16 @@ class Transformer(nn.Module):
         )
         records_self, records_cross = active.wants("decoder.self_attention"), active.wants("decoder.cross_attention")
         self_shares, cross_shares = [], []
+        of_self, of_cross, of_change = _inside_decoder(view, active)
 
         def self_attention(number: int, x: Tensor) -> Tensor:
-            x, share = self.decoder[number].attend_to_itself(x, None, True, records_self)
+            x, share = self.decoder[number].attend_to_itself(x, None, True, records_self, of_self)
             self_shares.append(share)
             return x
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
             kept = sentence["cross"][:, number]
-            x, share = self.decoder[number].attend_to_memory(x, kept, memory_mask, records_cross)
+            x, share = self.decoder[number].attend_to_memory(x, kept, memory_mask, records_cross, of_cross, of_change)
             cross_shares.append(share)
             return x
 
@@ -314,13 +350,17 @@ class Transformer(nn.Module):
             mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
 
+        of_self, of_cross, of_change = _inside_decoder(view, active)
+
         def self_attention(number: int, x: Tensor) -> Tensor:
             block = self.decoder[number]
-            change = block.attention.step(block.enter(x, block.attention_norm), slots[:, number], places, seen)
+            entering = block.enter(x, block.attention_norm)
+            change = block.attention.step(entering, slots[:, number], places, seen, of_self)
             return block.leave(x, change, block.attention_norm)
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
-            return self.decoder[number].attend_to_memory(x, sentence["cross"][:, number], memory_mask, False)[0]
+            kept = sentence["cross"][:, number]
+            return self.decoder[number].attend_to_memory(x, kept, memory_mask, False, of_cross, of_change)[0]
 
         return self._decode(x, view, active, self_attention, cross_attention), stepped, view
 

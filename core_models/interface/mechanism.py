@@ -27,16 +27,21 @@ class HookPoint(enum.Enum):
     """The places in a backbone at which a mechanism may change the stream.
 
     STACK_OUTPUT is before the stack's final norm; READOUT is before the decoder's final norm (or the tanh of a
-    recurrent readout), OUTPUT after it: the input of the vocabulary head. The hook points of attention, and TRANSITION
-    (the attended context's term in the gates of the unit after the attention), exist only in a recurrent decoder
-    (RNNSearch).
+    recurrent readout), OUTPUT after it: the input of the vocabulary head. HEADS is what an attention's heads found,
+    [S, N, H, e] before its output map, DECODER_CROSS what the attention to the memory found, before it is added; both
+    exist only in a Transformer. The hook points of attention, and TRANSITION (the attended context's term in the gates
+    of the unit after the attention), exist only in a recurrent decoder (RNNSearch).
     """
 
     ENCODER_LAYER_INPUT = enum.auto()
+    ENCODER_HEADS = enum.auto()
     ENCODER_SUBLAYER = enum.auto()
     ENCODER_STACK_OUTPUT = enum.auto()
     DECODER_LAYER_INPUT = enum.auto()
+    DECODER_HEADS = enum.auto()
     DECODER_SUBLAYER = enum.auto()
+    DECODER_CROSS_HEADS = enum.auto()
+    DECODER_CROSS = enum.auto()
     DECODER_STACK_OUTPUT = enum.auto()
     BEFORE_ATTENTION = enum.auto()
     ENERGY = enum.auto()
@@ -50,8 +55,8 @@ class HookPoint(enum.Enum):
 class BackboneSpec:
     """The properties of a backbone that a mechanism may use when it is built.
 
-    `widths` has the keys embedding, stream, memory, state, guide, readout, output; in a recurrent decoder also context,
-    energy and transition.
+    `widths` has the keys embedding, stream, memory, state, guide, readout, output; in a Transformer also head (e), in a
+    recurrent decoder context, energy and transition.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width], without scale and
     position; they are functions, not modules, so that the backbone's tables do not become parameters of the mechanism.
     `final_norm`: a norm follows STACK_OUTPUT; `dropout`: the backbone's dropout probability; `encoder_layer` builds a
@@ -92,8 +97,9 @@ class View:
 
     # The fields: layer: int · mask [S, N] (None when stepping) · words [S, N], the inputs · embedded [S, N, d]
     # memory [S, I, d] · memory_mask [S, I] · layers (the embedding first, through the final norm when read)
-    # previous (s_{t-1}) · query · weights · context · guide (stack output before its norm, or [s; c])
-    # state (OUTPUT as if no mechanism were at READOUT) · output (what the vocabulary head reads), for predictions
+    # previous (s_{t-1}) · query (at DECODER_CROSS what the attention was asked with) · weights · context
+    # guide (stack output before its norm, or [s; c]) · state (OUTPUT as if no mechanism were at READOUT)
+    # output (what the vocabulary head reads), for predictions
     side: Literal["encoder", "decoder"]
     _fields: dict[str, Any] = field(default_factory=dict)
 
@@ -243,12 +249,14 @@ class Mechanism(nn.Module):
     """Base class of mechanisms: subclass, name the hook points, and write the methods that are needed.
 
     `Options` describes the configuration; `hook_points` may be narrowed in __init__ by options. Building a
-    system fails if the backbone lacks a hook point, or if a mechanism replaces a stream that another has changed.
+    system fails if the backbone lacks a hook point, or if a mechanism replaces a stream that another has changed. An
+    attention of `replaced_maps` has no output map: what the mechanism returns is joined, [S, N, H, e] -> [S, N, H e].
     """
 
     Options: ClassVar[type[Options]] = Options
     hook_points: Sequence[HookPoint] = ()
     replaces: Sequence[HookPoint] = ()
+    replaced_maps: Collection[tuple[HookPoint, int]] = ()  # HEADS and layer of attentions whose output map it replaces
     context: ContextUse = ContextUse()  # the context sentences it reads
     mixes: bool = False  # its predictions enter the scores, at every position, forced and stepping
     may_mix: bool = False  # SearchConfig.test_loss may switch `mixes` on or off

@@ -1,4 +1,4 @@
-"""Routing by agreement as pure functions: squash, dynamic routing (Sabour 2017), EM routing (Hinton 2018).
+"""Routing by agreement as pure functions: squash, simple, dynamic (Sabour 2017) and EM routing (Hinton 2018).
 
 Axes of inputs precede those of outputs: votes [..., L, N, D] are the predictions of each of L input capsules for each
 of N output capsules of width D. Computed in float32 or better, also under autocast. For routing over source words see
@@ -70,6 +70,30 @@ def unit_scale(vectors: Tensor) -> Tensor:
     1, short vectors such as squashed capsules would vanish, and so would their gradient.
     """
     return torch.nn.functional.rms_norm(vectors, vectors.shape[-1:], eps=SCALE_FLOOR)
+
+
+@wide
+def simple_routing(votes: Tensor, iterations: int = 3, detach: bool = False) -> Routing:
+    """Routing by agreement without a squash: an output capsule is the weighted mean of its votes (Li 2019).
+
+    votes [..., L, N, D]; the first of `iterations` is uniform, the others update B by the scalar product of output and
+    vote. detach: as in `dynamic_routing`.
+    """
+    _check(votes, iterations)
+    uniform = votes.new_full((1, 1), 1 / votes.shape[-2]).expand(votes.shape[-3:-1])
+    history = [uniform]
+    capsules = votes.mean(-3)
+    logits: Tensor | None = None
+    for _ in range(iterations - 1):
+        if detach:
+            capsules, logits = capsules.detach(), None if logits is None else logits.detach()
+        agreement = _over_width(votes * capsules[..., None, :, :])
+        logits = agreement if logits is None else logits + agreement
+        logs = torch.log_softmax(logits, dim=-1)
+        history.append(logs.exp())
+        # Shares of an output in logs: one whose assignments vanish is still the mean of its largest ones.
+        capsules = _weighted(torch.softmax(logs, dim=-2), votes)
+    return Routing(capsules, tuple(history))
 
 
 @wide

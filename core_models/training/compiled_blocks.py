@@ -1,7 +1,7 @@
 """Compiled blocks of the Transformer for training: `compile: true` of a training.
 
-What mechanisms do at their hook points lies between the sublayers of the blocks and is not compiled. Blocks stay as
-they are outside of training.
+What mechanisms do at their hook points lies between the sublayers of the blocks and is not compiled; a sublayer with
+mechanisms inside of it is not either. Blocks stay as they are outside of training.
 """
 
 from __future__ import annotations
@@ -25,4 +25,9 @@ def compile_blocks(system: nn.Module, backend: str = "inductor") -> int:
 
 def _in_training(block: Block, sublayer: Any, backend: str) -> Any:
     compiled = torch.compile(sublayer, backend=backend, dynamic=True)  # once for all shapes: each takes seconds
-    return lambda *arguments: (compiled if block.training else sublayer)(*arguments)
+
+    def call(*arguments: Any) -> Any:
+        of_mechanisms = any(map(callable, arguments))  # at the heads, say: a function of its own in each pass
+        return (compiled if block.training and not of_mechanisms else sublayer)(*arguments)
+
+    return call

@@ -23,7 +23,7 @@ from core_models.text.batches import Batch
 PLACES = tuple(hook_point.name for hook_point in HookPoint)
 WIDTHS = {
     "ENCODER_STACK_OUTPUT": "memory", "ENERGY": "energy", "TRANSITION": "transition", "READOUT": "readout",
-    "OUTPUT": "output",
+    "OUTPUT": "output", "ENCODER_HEADS": "head", "DECODER_HEADS": "head", "DECODER_CROSS_HEADS": "head",
 }  # else stream  # fmt: skip
 RECURRENT = (HookPoint.BEFORE_ATTENTION, HookPoint.ENERGY, HookPoint.TRANSITION, HookPoint.AFTER_ATTENTION)
 

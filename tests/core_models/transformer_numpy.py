@@ -1,7 +1,7 @@
 """The Transformer written out in NumPy, float64, one sentence at a time and without padding, from the equations.
 
-Vaswani 2017, pre- or post-norm, with two places where a reader of context may stand. Takes weights from a system's
-layers and shares no code with it.
+Vaswani 2017, pre- or post-norm, with places where a mechanism may stand. Takes weights from a system's layers and
+shares no code with it.
 """
 
 from functools import partial
@@ -50,15 +50,21 @@ def looked(layer, states, asking):
     return linear(layer.output, attention(layer, asking, states)[0])
 
 
-def cross_attention(layer, states, x):
-    return np.array([looked(layer, states, one) for one in x])
+def output_map(layer):
+    """What an attention makes of its heads side by side, [N, d]."""
+    return partial(linear, layer.output)
 
 
-def self_attention(layer, causal, x):
+def cross_attention(layer, states, x, aggregate=None):
+    found = np.array([attention(layer, one, states)[0] for one in x])
+    return (aggregate or output_map(layer))(found)
+
+
+def self_attention(layer, causal, x, aggregate=None):
     queries, keys, values = np.split(linear(layer.project, x), 3, axis=-1)
     ends = range(1, len(x) + 1) if causal else [len(x)] * len(x)
     found = [mixed(q, keys[:end], values[:end], layer.heads)[0] for q, end in zip(queries, ends, strict=True)]
-    return linear(layer.output, np.array(found))
+    return (aggregate or output_map(layer))(np.array(found))
 
 
 def feed_forward(layer, x):
@@ -66,10 +72,18 @@ def feed_forward(layer, x):
 
 
 class Reader:
-    """What stands in the stacks, after self-attention and on top of them: nothing, unless a subclass says so."""
+    """What stands in the stacks, in them and on top of them: nothing, unless a subclass says so."""
+
+    def aggregates(self, attention, layer):
+        """What takes the place of the output map of encoder_self, decoder_self or decoder_cross: [N, d] to [N, d]."""
 
     def inside(self, side, layer, x):
+        """The stream after self-attention."""
         return x
+
+    def crossed(self, layer, query, found):
+        """What the attention to the memory found, [T, d], before it is added."""
+        return found
 
     def above(self, side, x):
         return x
@@ -97,12 +111,18 @@ class Transformer:
 
     def layers(self, blocks, side, x, reader, memory=None):
         for number, block in enumerate(blocks):
-            x = self.added(x, partial(self_attention, block.attention, side == "decoder"), block.attention_norm)
+            aggregate = reader.aggregates(f"{side}_self", number)
+            look = partial(self_attention, block.attention, side == "decoder", aggregate=aggregate)
+            x = self.added(x, look, block.attention_norm)
             x = reader.inside(side, number, x)
             if memory is not None:
-                x = self.added(x, partial(cross_attention, block.cross, memory), block.cross_norm)
+                x = self.added(x, partial(self.crossed, number, block.cross, memory, reader), block.cross_norm)
             x = self.added(x, partial(feed_forward, block), block.feed_forward_norm)
         return reader.above(side, x)
+
+    def crossed(self, number, layer, memory, reader, query):
+        found = cross_attention(layer, memory, query, reader.aggregates("decoder_cross", number))
+        return reader.crossed(number, query, found)
 
     def encode(self, source, reader=None):
         x = self.embedded(self.backbone.source_table, source)

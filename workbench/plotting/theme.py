@@ -62,7 +62,7 @@ SYSTEMS = (
     "clf-bow-bca", "gdr-bow-bca-no-redundant", "gdr-bow-bca", "attn-bow-bca", "rnnsearch-2dec", "rnnsearch-3dec",
     "coverage", "pfrnn-loss", "frnn-gru-o", "frnn-gru-i", "frnn-gru-i-loss", "prnn", "prnn-loss", "pfrnn",
     "transformer-reg", "gdr-rnn", "frnn-gru", "qcn", "qcn-reg", "document-transformer", "han-encoder", "han-decoder",
-    "han", "san-encoder", "san", "concatenation", "d2gpo",
+    "han", "san-encoder", "san", "concatenation", "d2gpo", "head-aggregation", "biarn",
 )  # fmt: skip
 _CYCLE: tuple[tuple[str, Dash, Marker], ...] = (
     (PAST, "solid", "square"),

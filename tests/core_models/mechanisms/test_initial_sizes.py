@@ -29,6 +29,7 @@ from core_models.mechanisms.guided_contents import (
     GuidedContents,
     SimpleContents,
 )
+from core_models.mechanisms.head_aggregation import HeadMaps, HeadRouting
 from core_models.mechanisms.layer_aggregation import DrawnWeights, WeightedSum
 from core_models.mechanisms.layer_routing import EMRouting, LayerMaps
 from core_models.mechanisms.past_future_heads import ChangeHead
@@ -53,6 +54,10 @@ OPTIONS = [
     "dynamic-combination:form=per_layer",
     "dynamic-routing:inputs=own,votes=concatenated",
     "em-routing:inputs=own,votes=concatenated",
+    "head-aggregation:attentions=[decoder_self,decoder_cross],inputs=own,input_width=200",
+    "head-aggregation:routing=simple",
+    "biarn:unit=lstm,short_cut=false",
+    "biarn:recurrence=words",
     f"gdr-bow-bca:{RELEASED}",
     f"clf-bow-bca:{RELEASED}",
     f"attn-bow-bca:{RELEASED}",
@@ -219,6 +224,12 @@ RULES: dict[type[nn.Module], dict[str, Callable]] = {
     EMRouting: {
         **{f"active.{side}": lambda m: Normal(m.width**-0.5) for side in ("encoder", "decoder")},
         **{f"beta_{of}.{side}": lambda m: Constant(0) for of in "au" for side in ("encoder", "decoder")},
+    },
+    HeadMaps: {"weight": lambda m: Xavier(_stacked)},
+    HeadRouting: {
+        "active": lambda m: Normal(m.active.shape[1] ** -0.5),
+        "beta_a": lambda m: Constant(0),
+        "beta_u": lambda m: Constant(0),
     },
     GuidedCapsules: {
         **{f"contents.{name}": lambda m, name=name: _contents(m, name) for name in OF_CONTENTS},

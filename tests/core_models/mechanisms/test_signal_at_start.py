@@ -31,6 +31,8 @@ AT_BASE = [
     "dynamic-combination",
     "dynamic-routing",  # N = d = 512
     "em-routing",
+    "head-aggregation:routing=simple",
+    "biarn",
     "gdr-bow-bca",
     "clf-bow-bca",
     "attn-bow-bca",
@@ -54,6 +56,10 @@ VARIANTS = [
     "em-routing:capsules=4,width_reduction=mean",
     "em-routing:capsules=1,width_reduction=mean",
     "em-routing:residual=true,norm=post",
+    "head-aggregation:routing=simple,norm=post",
+    "head-aggregation:layers=[],attentions=[encoder_self,decoder_self,decoder_cross]",
+    "biarn:short_cut=false,norm=post",
+    "biarn:recurrence=words",
     "qcn:norm=post",
     "gdr-bow-bca:variant=released",
 ]

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from core_models.routing.algorithms import dynamic_routing, em_routing, schedule, squash
+from core_models.routing.algorithms import dynamic_routing, em_routing, schedule, simple_routing, squash
 
 FLOAT = torch.float64
 
@@ -39,6 +39,23 @@ def test_dynamic_routing_by_hand():
     close(found.assignments[1], [[0.524979, 0.475021], [0.668188, 0.331812]])
     close(found.assignments[2], [[0.461448, 0.538552], [0.863142, 0.136858]])
     close(found.capsules, [[0.636963, 0], [0.392795, 0.459708]])
+
+
+def test_simple_routing_by_hand():
+    """Means [1, 0] and [0, 0.5] of the votes agree with them by [[1, 1], [1, -0.5]]; then softmax, and means again."""
+    found = simple_routing(VOTES, 2)
+    close(found.assignments[0], [[0.5, 0.5], [0.5, 0.5]])
+    close(found.assignments[1], [[0.5, 0.5], [0.817574, 0.182426]])
+    close(found.capsules, [[1, 0], [0.930723, 1.198042]])
+
+
+def test_an_output_that_no_input_is_assigned_to_has_a_finite_mean():
+    votes = torch.tensor([[[1e4], [-1.0]], [[1e4], [1.0]]], requires_grad=True)
+    found = simple_routing(votes, 3)
+    found.capsules.sum().backward()
+    assert torch.isfinite(found.capsules).all()
+    assert torch.isfinite(votes.grad).all()
+    assert found.capsules[1].abs() <= 1
 
 
 def test_an_input_that_is_none_is_as_if_it_were_not_there():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from core_models.routing.algorithms import dynamic_routing, em_routing, schedule
+from core_models.routing.algorithms import dynamic_routing, em_routing, schedule, simple_routing
 
 
 def squash(vector):
@@ -22,6 +22,20 @@ def squash_unit_slope(vector):
 def softmax(values):
     powers = np.exp(values - values.max())
     return powers / powers.sum()
+
+
+def by_simple_agreement(votes, iterations):
+    """Li 2019, simple routing, of one position: votes [L, N, D] -> capsules [N, D], assignments [iterations, L, N]."""
+    inputs, outputs, _ = votes.shape
+    logits, history = np.zeros((inputs, outputs)), []
+    for iteration in range(iterations):
+        assigned = np.stack([softmax(row) for row in logits])
+        history.append(assigned)
+        capsules = np.stack([(assigned[:, n] @ votes[:, n]) / sum(assigned[:, n]) for n in range(outputs)])
+        if iteration < iterations - 1:
+            for i, n in itertools.product(range(inputs), range(outputs)):
+                logits[i, n] += capsules[n] @ votes[i, n]
+    return capsules, np.stack(history)
 
 
 def by_agreement(votes, iterations, normalize_mass, squashed=squash):
@@ -76,6 +90,17 @@ def same(found, wanted):
 
 
 SHAPES = [(1, 3, 2), (6, 8, 1), (4, 5, 3), (3, 1, 4)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+def test_simple_routing(shape, iterations):
+    votes = np.random.default_rng(iterations).normal(size=(4, *shape))
+    found = simple_routing(torch.tensor(votes), iterations)
+    for position, vote in enumerate(votes):
+        capsules, history = by_simple_agreement(vote, iterations)
+        same(found.capsules[position], capsules)
+        same(found.assignments[:, position], history)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

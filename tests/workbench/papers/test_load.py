@@ -18,7 +18,7 @@ SYSTEMS = {
     "attn-bow-bca", "rnnsearch", "rnnsearch-2dec", "rnnsearch-3dec", "coverage", "frnn-gru", "frnn-gru-o",
     "frnn-gru-i", "frnn-gru-i-loss", "prnn", "prnn-loss", "pfrnn", "pfrnn-loss", "gdr-rnn", "transformer-reg",
     "qcn", "qcn-reg", "document-transformer", "han-encoder", "han-decoder", "han", "san-encoder", "san",
-    "concatenation", "d2gpo",
+    "concatenation", "d2gpo", "head-aggregation", "biarn",
     "rnnsearch+aol", "transformer+aol",
 }  # fmt: skip
 SMALL = """
