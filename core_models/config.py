@@ -200,9 +200,10 @@ class TrainingConfig(Section):
     tf32: bool = Field(
         True, description="on CUDA devices: products of float32 with 10 bits of mantissa, by tensor cores"
     )
-    compile: bool = Field(
+    compile: bool | Literal["routing"] = Field(
         False,
-        description="compile the Transformer's blocks, for batches of few shapes; for GPUs: on CPUs it gains nothing",
+        description="routing: compile the routing of layers and heads; true: Transformer blocks too, with batches "
+        "of few shapes, for GPUs; needs a compiler",
     )
     optimizer: Literal["adamw"] = "adamw"
     learning_rate: float = Field(7e-4, gt=0, le=10, description="Adam moves a weight about so far in a step")
@@ -255,7 +256,7 @@ class TrainingConfig(Section):
             )
         if self.init_params and self.init_from is None:
             raise ValueError("init_params: does nothing without init_from; name the run whose tensors these are")
-        if self.compile and self.adequacy.weight:
+        if self.compile is True and self.adequacy.weight:
             raise ValueError("compile: batches are filled up, and adequacy.weight samples for real sentences; drop one")
         if self.adequacy.weight and self.init_from is None:
             raise ValueError(

@@ -71,8 +71,8 @@ class Positions(nn.Module):
 class Block(nn.Module):
     """Encoder layer, and base of decoder layers: residual connections, pre- or post-norm, feed-forward part."""
 
-    # Functions of tensors alone, which can be compiled.
-    sublayers: ClassVar[tuple[str, ...]] = ("attend_to_itself", "feed_forward")
+    # Methods that work on tensors alone and can be compiled.
+    tensor_functions: ClassVar[tuple[str, ...]] = ("attend_to_itself", "feed_forward")
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class Block(nn.Module):
 
 
 class DecoderBlock(Block):
-    sublayers = (*Block.sublayers, "attend_to_memory")
+    tensor_functions = (*Block.tensor_functions, "attend_to_memory")
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)

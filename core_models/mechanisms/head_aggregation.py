@@ -94,6 +94,8 @@ class HeadMaps(nn.Module):
 class HeadRouting(nn.Module):
     """The routing of one attention: heads [S, N, H, e] to its output [S, N, d]."""
 
+    tensor_functions = ("_joined_capsules",)
+
     def __init__(self, heads: int, width: int, options: HeadAggregationOptions) -> None:
         super().__init__()
         self.options = options

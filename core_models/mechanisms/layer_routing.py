@@ -86,6 +86,7 @@ class LayerRouting(Aggregation):
     """Shared part of both routings: votes in, concatenated capsules out, assignments into the trace."""
 
     options: RoutingOptions
+    tensor_functions = ("_capsules",)
 
     def combination(self, layers: int, width: int) -> nn.Module:
         return CapsuleVotes(layers, width, self.options)

@@ -24,7 +24,7 @@ from core_models.text.batch_loader import BatchLoader
 from core_models.text.parallel import TextError
 from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
-from core_models.training.compiled_blocks import compile_blocks
+from core_models.training.compilation import compile_parts
 from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, TrainingError
@@ -141,7 +141,7 @@ def _loader(
         vocabularies=vocabularies,
         sampling_alpha=training.subword_alpha,
         context=system.context,
-        buckets=training.compile,
+        buckets=training.compile is True,
     )
 
 
@@ -172,7 +172,7 @@ def _prepared_loop(
             "state's folder away to go on from the one before it"
         )
     if training.compile:
-        compile_blocks(system)
+        compile_parts(system, training.compile)
     weight = training.adequacy.weight
     objective = accelerator.prepare_model(Objective(system, training.label_smoothing, weight))
     sampler = None
@@ -250,7 +250,7 @@ def _check_context(training: TrainingConfig, system: System, prepared: Prepared)
         raise ConfigError(f"training.context_sentences: {requested} are asked for and this system {what}")
     for split in ("train", "dev"):
         loader = BatchLoader(
-            prepared.split(split), training.batch_tokens, context=system.context, buckets=training.compile
+            prepared.split(split), training.batch_tokens, context=system.context, buckets=training.compile is True
         )
         _check_positions(system, f"{prepared.folder / split}", *loader.longest())
 

@@ -29,7 +29,8 @@ DOCUMENTS = [
     *("concatenation", "transformer-reg"),
 ]
 GRIDS = [  # in the order of their value; one that begins from another comes after it
-    *("claims-layers", "controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
+    *("claims-layers", "claims-past-future", "claims-combinations"),
+    *("controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
     *("controlled-past-future-long", "controlled-past-future-ablation", "controlled-recurrent"),
     *("controlled-recurrent-second-pass", "controlled-recurrent-longer-pass", "controlled-recurrent-rows"),
     *("controlled-recurrent-adequacy", "multi30k-en-de", "multi30k-layers", "multi30k-past-future"),

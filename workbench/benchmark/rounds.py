@@ -41,10 +41,16 @@ class Step:
     seconds_left: float
 
 
-def ours(system: str, precision: str, device: str, threads: int, steps: int, guessed_seconds: float) -> Engine:
-    """A system of the catalogue as an engine, measured in a process of its own because of peak memory."""
-    name = system if precision == "float32" else f"{system} {precision}"
+def ours(
+    system: str, precision: str, device: str, threads: int, steps: int, guessed_seconds: float, compiled: bool = False
+) -> Engine:
+    """A system of the catalogue as an engine, measured in a process of its own because of peak memory.
+
+    compiled: its routing is.
+    """
+    name = " ".join([system, *([] if precision == "float32" else [precision]), *(["compiled"] if compiled else [])])
     options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
+    options += ["--compile-routing"] if compiled else []
 
     def measure(length: int | None) -> Record:
         lengths = [] if length is None else ["--lengths", str(length)]

@@ -40,13 +40,18 @@ def in_context(system: System, sources: list[list[int]], targets: list[list[int]
     return collate(sources, targets, contexts, outputs=contexts if use.outputs else None)
 
 
-def measure_training(system: System, shape: Shape, precision: str = "float32") -> dict[str, float]:
+def measure_training(
+    system: System, shape: Shape, precision: str = "float32", compile_routing: bool = False
+) -> dict[str, float]:
     """Target tokens and sentences per second of the median training step (forward, backward, clipping, fused AdamW)."""
     import torch
 
+    from core_models.training.compilation import compile_parts
     from core_models.training.loss_module import Objective
 
     device = system.device
+    if compile_routing:
+        compile_parts(system, "routing")
     objective = Objective(system.train(), shape.label_smoothing)
     optimizer = torch.optim.AdamW(system.parameters(), lr=3e-4, fused=True)
     rates, sentence_rates = [], []
@@ -174,7 +179,12 @@ def _counted(work: Callable[[], None]) -> float:
 
 
 def measure(
-    name: str, shape: Shape, precision: str = "float32", device: str = "cpu", threads: int = 0
+    name: str,
+    shape: Shape,
+    precision: str = "float32",
+    device: str = "cpu",
+    threads: int = 0,
+    compile_routing: bool = False,
 ) -> dict[str, Any]:
     """All measurements of one system. Peak memory is of this process so far, so measure in a process of its own.
 
@@ -201,7 +211,7 @@ def measure(
     if precision == "int8":  # decodes only
         system = quantized(system)
     else:
-        record |= measure_training(system, shape, precision)
+        record |= measure_training(system, shape, precision, compile_routing)
         record["train_memory_bytes"] = _peak_memory(device)
     record |= measure_decoding(system, shape, precision)
     recorded = measure_decoding(system, shape, precision, record=True)

@@ -62,6 +62,12 @@ def benchmark_speed(
         Path | None,
         typer.Option(help="File for the table, written after each measurement; the same command goes on from it"),
     ] = None,
+    compile_routing: Annotated[
+        bool,
+        typer.Option(
+            "--compile-routing", help="Measure all but the first also with compiled routing, in training"
+        ),
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print a JSON record for each, measured once and in this process, without ratios"),
@@ -82,7 +88,7 @@ def benchmark_speed(
         if peers is not None or csv is not None or rounds > 1:
             refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
         for kind, length, name in product(precisions, length_mixes, names):
-            _print_record(name, kind, device, threads, steps, length)
+            _print_record(name, kind, device, threads, steps, length, compile_routing)
         return
     from workbench.benchmark import rounds as in_rounds
     from workbench.benchmark import time_estimate
@@ -99,9 +105,10 @@ def benchmark_speed(
     measurements = Measurements(csv, settings)
     rate = time_estimate.probe(device, threads)
     engines = [
-        in_rounds.ours(name, kind, device, threads, steps, time_estimate.seconds_of(name, steps, kind, rate))
+        in_rounds.ours(name, kind, device, threads, steps, time_estimate.seconds_of(name, steps, kind, rate), compiled)
         for kind in precisions
-        for name in names
+        for compiled in ([False, True] if compile_routing else [False])
+        for name in names[compiled:]
     ]
     if peers is not None:
         peer_seconds = time_estimate.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
@@ -182,13 +189,16 @@ def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device:
             refuse(f"--precision {precision}: choose float32, bfloat16 or int8")
 
 
-def _print_record(name: str, precision: str, device: str, threads: int, steps: int, length: int | None) -> None:
+def _print_record(
+    name: str, precision: str, device: str, threads: int, steps: int, length: int | None, compile_routing: bool
+) -> None:
     from workbench.benchmark.speed import measure
     from workbench.benchmark.workload import Shape, of_length
 
     mixed = Shape(steps=steps)
     shape = mixed if length is None else of_length(mixed, length)
-    say(json.dumps(measure(name, shape, precision, device, threads=threads)))
+    measured = measure(name, shape, precision, device, threads=threads, compile_routing=compile_routing)
+    say(json.dumps(measured))
 
 
 def _lengths(text: str | None) -> list[int | None]:
