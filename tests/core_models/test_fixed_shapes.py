@@ -21,6 +21,13 @@ from tests.fake_cuda import CUDA, FakeCuda
 
 pytestmark = pytest.mark.long
 LENGTH = 8  # of the bucket of all sentences here
+ALWAYS = ("transformer", "gdr-bow-bca", "pfrnn-loss", "qcn-reg", "san", "future-cost-2", "biarn", "d2gpo")
+
+
+def each(names):
+    """A parameter for each system; those of a few families are tested always."""
+    marks = [() if name in ALWAYS else pytest.mark.exhaustive for name in names]
+    return pytest.mark.parametrize("name", [pytest.param(n, marks=mark) for n, mark in zip(names, marks, strict=True)])
 
 
 class Shapes(TorchDispatchMode):
@@ -57,7 +64,7 @@ def in_bucket(system, batch: Batch) -> Batch:
     return filled(batch, 6 * (max(LENGTH, int(rounded(batch.source.shape[1]))) + context))
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@each(SYSTEMS)
 def test_a_filled_batch_has_the_losses_and_gradients_of_the_batch(name):
     system = random_system(name)
     batch = some_batch(system, 1)
@@ -79,7 +86,7 @@ def test_a_filled_batch_has_the_losses_and_gradients_of_the_batch(name):
         torch.testing.assert_close(other, gradient, atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", catalogue())
+@each(list(catalogue()))
 def test_shapes_of_a_training_step_depend_on_the_bucket_alone(name, monkeypatch):
     monkeypatch.setattr(laws, "DEVICE", str(CUDA))
     calls = []
@@ -110,7 +117,7 @@ class ShapesByStep:
         return scores, state
 
 
-@pytest.mark.parametrize("name", catalogue())
+@each(list(catalogue()))
 def test_shapes_of_a_search_do_not_depend_on_the_position_and_it_finds_the_same(name, monkeypatch):
     """Four sentences, whose first slots are enough for four words a beam."""
     monkeypatch.setattr(search_slots, "FIRST_SLOTS", 12)

@@ -64,9 +64,7 @@ def benchmark_speed(
     ] = None,
     compile_routing: Annotated[
         bool,
-        typer.Option(
-            "--compile-routing", help="Measure all but the first also with compiled routing, in training"
-        ),
+        typer.Option("--compile-routing", help="Measure all but the first also with compiled routing, in training"),
     ] = False,
     as_json: Annotated[
         bool,

@@ -12,7 +12,16 @@ from tests.core_models.laws import batch_of, random_sentences, random_system
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("names", [["transformer"], ["gdr-bow-bca"], ["rnnsearch"], ["transformer", "rnnsearch"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["transformer"],
+        *(
+            pytest.param(names, marks=pytest.mark.exhaustive)
+            for names in (["gdr-bow-bca"], ["rnnsearch"], ["transformer", "rnnsearch"])
+        ),
+    ],
+)
 def test_a_compiled_search_finds_the_same(names, monkeypatch):
     """Compiled without the code generator, whose compiler a machine may lack."""
     torch._dynamo.reset()

@@ -18,10 +18,10 @@ EXACT = "dropout=0,attention_dropout=0"
     ("system", "which", "graphs"),
     [
         ("transformer", True, 5),  # two sublayers of the encoder and three of the decoder
-        ("gdr-bow-bca", True, 5),
-        ("document-transformer", True, 5),
+        pytest.param("gdr-bow-bca", True, 5, marks=pytest.mark.exhaustive),
+        pytest.param("document-transformer", True, 5, marks=pytest.mark.exhaustive),
         ("em-routing:encoder_layers=2,decoder_layers=2", "routing", 1),
-        ("head-aggregation", "routing", 1),
+        pytest.param("head-aggregation", "routing", 1, marks=pytest.mark.exhaustive),
     ],
 )
 def test_compiled_parts_train_as_the_others_do(new_run, monkeypatch, system, which, graphs):

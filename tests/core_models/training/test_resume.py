@@ -101,6 +101,7 @@ def test_kills_where_a_state_and_what_goes_with_it_are_made_change_nothing(strai
     assert_same_run(run, broken)
 
 
+@pytest.mark.exhaustive
 def test_on_a_gpu_kills_of_what_writes_in_the_background_change_nothing(new_run):
     """Also where training has gone on, and has logged later steps, while a state was half-written."""
     places = [(4, "checkpoints", 0), (6, "optimizer.pt", 2), (9, "replace", 0)]
