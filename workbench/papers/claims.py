@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from analyses.scores import LOWER_IS_BETTER
 from workbench.evaluation.scoring import METRIC_NAMES
-from workbench.papers.experiment_differences import COMPARISONS, comparison_files, stored_differences
+from workbench.papers.experiment_differences import (
+    COMPARISONS,
+    comparison_files,
+    former_default,
+    stored_differences,
+)
 from workbench.papers.findings import SEED, measured_findings, reported_findings
 from workbench.papers.our_measurements import records
 from workbench.papers.our_results import experiment_systems
@@ -32,8 +37,8 @@ SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes i
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
 REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
-# repeat: what is repeated, a training (seeds) or a round; smallest: what the experiment could have shown.
-MEASURED = ["claim", "measure", "data", "test", "repeat", "seeds", "gain", "low", "high", "smallest", "verdict"]
+# note: of the setting; repeat: what is repeated, a training (seeds) or a round; smallest: what could have been shown.
+MEASURED = ["claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high", "smallest", "verdict"]
 
 
 def reported_claims(paper: Paper) -> pd.DataFrame:
@@ -119,6 +124,7 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
             for claim in _claims(pairs, system, baseline, record["metric"]):
                 if claim in reported.index:
                     gain = _measured(claim, name, record, float(reported[claim]))
+                    gain["note"] = former_default(name, system, baseline)
                     found.setdefault((claim, name, gain["test"]), gain)
     return pd.DataFrame(found.values(), columns=MEASURED)
 
@@ -267,7 +273,8 @@ def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
 
 def _gain_in_words(record: dict[str, Any]) -> str:
     count, repeat = record["seeds"], {SEED: "seed"}.get(record["repeat"], record["repeat"])
-    where = ", ".join(filter(None, (record["data"], record["test"], f"{count} {repeat}{'s' * (count > 1)}")))
+    repeats = f"{count} {repeat}{'s' * (count > 1)}"
+    where = ", ".join(filter(None, (record["data"], record["note"], record["test"], repeats)))
     gain, low, high = (_number(record[name], record["measure"]) for name in ("gain", "low", "high"))
     return f"{gain} {where}" if record["low"] == record["high"] else f"{gain} [{low}, {high}] {where}"
 

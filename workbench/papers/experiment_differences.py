@@ -7,6 +7,7 @@ where each training stands by itself. Trains and scores nothing.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,21 @@ def results_folder() -> Path:
 def comparison_files(results: Path | None = None) -> list[Path]:
     """The files with differences of experiments, by default the project's."""
     return sorted((results or results_folder()).glob(f"*{COMPARISONS}"))
+
+
+def former_default(experiment: str, *systems: str) -> str:
+    """What default of that time the results of these systems were trained with, if it has changed since; else "".
+
+    systems: as their experiment describes them, beginning with a name of the catalogue.
+    """
+    known = _former_defaults().get(experiment, {})
+    names = [system.partition(":")[0] for system in systems]
+    return ", ".join(dict.fromkeys(value for start, value in known.items() if any(n.startswith(start) for n in names)))
+
+
+@cache
+def _former_defaults() -> dict[str, dict[str, str]]:
+    return tomllib.loads((data_folder() / "experiments" / "former_defaults.toml").read_text(encoding="utf-8"))
 
 
 def stored_differences(path: Path) -> Iterator[dict[str, Any]]:

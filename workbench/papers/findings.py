@@ -12,8 +12,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core_models.resources import data_folder
 from workbench.papers.arithmetic_checks import evaluate
-from workbench.papers.experiment_differences import COMPARISONS, difference, results_folder, smallest
+from workbench.papers.experiment_differences import (
+    COMPARISONS,
+    difference,
+    former_default,
+    results_folder,
+    smallest,
+)
+from workbench.papers.our_results import experiment_systems
 from workbench.papers.schema import Measurement, Paper
 from workbench.store.runs import RunError
 
@@ -56,10 +64,19 @@ def measured_findings(paper: Paper, results: Path | None = None) -> Iterator[dic
                 "claim": f"finding/{finding.id}",
                 "measure": finding.unit,
                 "data": ours.setting or ours.experiment or ours.file,
+                "note": _note(ours),
                 "test": ours.test if ours.experiment else "",
                 "repeat": ROUND if ours.rows == "rounds" else SEED,
                 **row,
             }
+
+
+def _note(ours: Measurement) -> str:
+    """The former default that a difference of an experiment was trained with, if it has changed since."""
+    if not ours.experiment:
+        return ""
+    systems, _ = experiment_systems(data_folder() / "experiments" / f"{ours.experiment}.yaml")
+    return former_default(ours.experiment, *(systems.get(name, name) for name in (ours.system, ours.baseline)))
 
 
 def _of_experiment(ours: Measurement, folder: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from analyses.power import smallest_difference
 from core_models.settings import ConfigError, parse
 from workbench.papers import claims
-from workbench.papers.experiment_differences import comparison_files, difference, stored_differences
+from workbench.papers.experiment_differences import comparison_files, difference, former_default, stored_differences
 from workbench.papers.findings import measured_findings, reported_findings
 from workbench.papers.load import library
 from workbench.papers.schema import Finding, Measurement, Paper
@@ -171,3 +171,15 @@ def test_a_paper_without_findings_has_its_gains_alone():
     paper: Paper = library()["dou-2019"].model_copy(update={"findings": ()})
     assert set(claims.reported_claims(paper)["kind"]) == {"gain"}
     assert set(claims.measured_claims(paper)["claim"]) <= set(claims.reported_gains(paper)["claim"])
+
+
+def test_results_of_former_defaults_say_so():
+    measured = claims.measured_claims(library()["dou-2019"])
+    notes = measured.groupby("data")["note"].unique().map(list)
+    assert notes["controlled-routing"] == ["scale=none"]
+    assert notes["claims-layers"] == [""]
+    table = claims.claim_table(claims.reported_claims(library()["dou-2019"]), measured)
+    (ours,) = table.loc[table["claim"] == "EM routing: three iterations are better than one", "ours"]
+    assert "controlled-routing, scale=none, test" in ours
+    linear = [former_default("controlled-routing", system) for system in ("transformer:preset=demo", "em-routing")]
+    assert linear == ["", "scale=none"]
