@@ -118,20 +118,30 @@ def experiment_table(
     csv: Annotated[
         Path | None, typer.Option(help="Folder to write NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv to")
     ] = None,
+    segments: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of statistics per segment (.npz): cells that are done here are added to it, those of "
+            "other machines count from it"
+        ),
+    ] = None,
 ) -> None:
     """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""
     from workbench.experiments import results
     from workbench.experiments.grid import read_experiment
 
     metric_names, experiment = parse_metrics(metrics), read_experiment(file)
-    scores, comparisons = results.seed_tables(experiment, root, metric_names, checkpoint or [], baseline, n_resamples)
+    kept = None if segments is None else results.segments(experiment, root, segments, metric_names)
+    scores, comparisons = results.seed_tables(
+        experiment, root, metric_names, checkpoint or [], baseline, n_resamples, kept
+    )
     if len(scores):
         print_table(results.readable(scores, comparisons, len(experiment.seeds)))
     for remark in results.remarks(experiment, root):
         say(remark, err=True)
     if csv is not None:
         written = results.write_csv(
-            experiment, root, csv, (results.cell_table(experiment, root, metric_names), scores, comparisons)
+            experiment, root, csv, (results.cell_table(experiment, root, metric_names, kept), scores, comparisons)
         )
         say("\n".join(map(str, written)))
 

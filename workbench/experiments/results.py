@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from core_models.files.file_marks import atomic_replace_files
 from core_models.settings import nearest
+from workbench.experiments import kept_segments
 from workbench.experiments.grid import Cell, Experiment, cells
+from workbench.experiments.kept_segments import Kept
 from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, RunError, open_run, precision_note
 
@@ -28,9 +30,33 @@ ONE_SEED = "One seed: no interval over seeds; those shown are of other sentences
 HOLM = "Holm's correction: over all differences of a metric in the table, every test set included."
 
 
-def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[str] = METRICS) -> Kept:
+    """The statistics of all finished cells that are here, and of those that a file has; writes both into the file.
+
+    Raises ConfigError for a file of something else, or of other references.
+    """
+    here: Kept = {}
+    tests = {}
+    for test in experiment.data.test_names:
+        runs = dict(_runs(experiment, root, test, None))
+        opened = [run.translations(test) for by_seed in runs.values() for run in by_seed.values()]
+        if opened:
+            tests[test] = kept_segments.towards(opened[0].test_set.all_references)
+        for metric in (metric for metric in metrics if metric != "ter"):  # whose statistics are no whole numbers
+            for system, by_seed in _statistics(runs, test, metric).items():
+                here |= {kept_segments.Cell(system, seed, test, metric): one for seed, one in by_seed.items()}
+    kept = {**kept_segments.read(path, tests), **here}
+    if here:
+        kept_segments.write(path, kept, tests)
+    return kept
+
+
+def cell_table(
+    experiment: Experiment, root: Path, metrics: Sequence[str] = METRICS, kept: Kept | None = None
+) -> pd.DataFrame:
     """Scores of all finished cells, a row for each test and metric; other cells have a row with state and progress.
 
+    kept: statistics of cells that are finished elsewhere, which count as done.
     Columns: system, seed, state, step, steps, metric, score, low, high, signature, n, test.
     """
     import pandas as pd
@@ -41,6 +67,11 @@ def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METR
     for cell in cells(experiment, root):
         step, steps = cell.steps()
         cell_columns = {"system": cell.system, "seed": cell.seed, "state": cell.state, "step": step, "steps": steps}
+        elsewhere = {key: one for key, one in (kept or {}).items() if key[:2] == (cell.system, cell.seed)}
+        if cell.state != "done" and elsewhere:
+            done = {**cell_columns, "state": "done", "step": steps}
+            rows += [{**done, **_score_of(key, one)} for key, one in elsewhere.items() if key.metric in metrics]
+            continue
         if cell.state != "done":
             rows.append(cell_columns)
             continue
@@ -50,6 +81,22 @@ def cell_table(experiment: Experiment, root: Path, metrics: Sequence[str] = METR
     return pd.DataFrame(rows)
 
 
+def _score_of(cell: kept_segments.Cell, statistics: Statistics) -> dict[str, Any]:
+    """The score of a kept cell with its interval over sentences, as columns of `cell_table`."""
+    from analyses.seeds import over_seeds
+
+    found = over_seeds({cell.seed: statistics})
+    return {
+        "metric": cell.metric,
+        "score": found.score,
+        "low": found.low,
+        "high": found.high,
+        "signature": statistics.signature,
+        "n": len(statistics),
+        "test": cell.test,
+    }
+
+
 def seed_tables(
     experiment: Experiment,
     root: Path,
@@ -57,9 +104,11 @@ def seed_tables(
     checkpoints: Sequence[int] = (),
     baseline: str | None = None,
     samples: int = 1000,
+    kept: Kept | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores of systems over their seeds, and differences to the baseline (the first system if none is named).
 
+    kept: statistics of cells that are finished elsewhere, which count too.
     checkpoints: steps at which systems are scored too, as SYSTEM@step, each against the baseline at that step. A seed
     counts as soon as its cell is done (a checkpoint: is translated). With a single seed the sign test is added to
     the bootstrap. Columns: those of `analyses.seeds`, and test; p_holm is corrected over all differences of a metric
@@ -77,6 +126,8 @@ def seed_tables(
             for step in (None, *checkpoints):
                 runs = dict(_runs(experiment, root, test, step))
                 statistics = _statistics(runs, test, metric)
+                if step is None:
+                    statistics = _with_kept(experiment, statistics, kept or {}, test, metric)
                 base = _named(baseline, step)
                 scores.append(seeds.score_table(statistics, samples).assign(test=test))
                 comparisons.append(seeds.comparison_table(statistics, base, samples).assign(test=test))
@@ -137,6 +188,19 @@ def _statistics(runs: dict[str, dict[int, Run]], test: str, metric: str) -> dict
         system: {seed: statistics(run, opened[run.reference], metric) for seed, run in by_seed.items()}
         for system, by_seed in runs.items()
     }
+
+
+def _with_kept(
+    experiment: Experiment, statistics: dict[str, dict[int, Statistics]], kept: Kept, test: str, metric: str
+) -> dict[str, dict[int, Statistics]]:
+    """The statistics by system and seed, with those of cells that are not here, in the experiment's order."""
+    both = {}
+    for system in experiment.systems:
+        elsewhere = {seed: kept.get(kept_segments.Cell(system, seed, test, metric)) for seed in experiment.seeds}
+        by_seed = {**{seed: one for seed, one in elsewhere.items() if one is not None}, **statistics.get(system, {})}
+        if by_seed:
+            both[system] = dict(sorted(by_seed.items()))
+    return both
 
 
 def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.DataFrame:

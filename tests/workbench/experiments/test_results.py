@@ -13,11 +13,22 @@ from typer.testing import CliRunner
 
 from analyses import significance
 from analyses.scores import extract
+from core_models.settings import ConfigError
 from workbench import cli
 from workbench.evaluation.translate import test_set as open_test_set
 from workbench.evaluation.translate import translate_test
+from workbench.experiments import kept_segments
 from workbench.experiments.grid import Experiment, cells, read_experiment
-from workbench.experiments.results import HOLM, INTERVALS, ONE_SEED, readable, remarks, seed_tables
+from workbench.experiments.results import (
+    HOLM,
+    INTERVALS,
+    ONE_SEED,
+    cell_table,
+    readable,
+    remarks,
+    seed_tables,
+    segments,
+)
 from workbench.experiments.runner import run_experiment
 from workbench.store.runs import Run, RunError, open_run
 
@@ -107,6 +118,41 @@ def test_half_a_grid_is_compared_over_the_seeds_that_both_have_and_names_the_mis
         assert "±" not in shown.score["future"]
     finally:
         (root / "elsewhere").rename(late)
+
+
+def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(grid, outputs, tmp_path):
+    """The second seed is scored first, alone; then it is gone, and the first seed is scored."""
+    experiment, root = grid
+    whole = seed_tables(experiment, root, samples=100)
+    complete = cell_table(experiment, root)
+    first, second = ([cell.folder for cell in cells(experiment, root) if cell.seed == seed] for seed in (1, 2))
+    path = tmp_path / "grid.segments.npz"
+    for hidden in (first, second):
+        away = {folder: tmp_path / folder.name for folder in hidden}
+        for folder, place in away.items():
+            folder.rename(place)
+        try:
+            kept = segments(experiment, root, path)
+            found = seed_tables(experiment, root, samples=100, kept=kept)
+            table = cell_table(experiment, root, kept=kept)
+            assert len(seed_tables(experiment, root, samples=100)[0]) == len(whole[0])
+        finally:
+            for folder, place in away.items():
+                place.rename(folder)
+    for one, other in zip(found, whole, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    keys = ["system", "seed", "metric", "test"]
+    pd.testing.assert_frame_equal(
+        table.sort_values(keys, ignore_index=True)[[*keys, "state", "score", "n"]],
+        complete.sort_values(keys, ignore_index=True)[[*keys, "state", "score", "n"]],
+        check_exact=True,
+    )
+    assert path.stat().st_size < 20_000
+    with pytest.raises(ConfigError, match="other references of test"):
+        kept_segments.read(path, {"test": kept_segments.towards([["something else"]])})
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ConfigError, match="no statistics of an experiment's cells"):
+        kept_segments.read(path, {})
 
 
 def test_a_checkpoint_is_compared_with_the_baseline_at_its_step(grid, outputs):

@@ -1,0 +1,88 @@
+"""Statistics per segment of cells, kept in one file, so that cells trained on other machines still count in a table.
+
+A table needs no more of a cell than these numbers: scores, intervals and paired differences follow from them. The file
+is small enough to be committed with the results. Knows cells and statistics, no weights and no texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from analyses.npz_cache import read_arrays, write_arrays
+from core_models.settings import ConfigError
+
+if TYPE_CHECKING:
+    from analyses.scores import Statistics
+
+SUFFIX = ".segments.npz"
+ABOUT = "about"
+
+
+class Cell(NamedTuple):
+    """Whose statistics they are: of a system's training, on a test set, by a metric."""
+
+    system: str
+    seed: int
+    test: str
+    metric: str
+
+
+Kept = dict[Cell, "Statistics"]
+
+
+def towards(references: Sequence[Sequence[str]]) -> str:
+    """A digest of the reference translations that statistics were counted against."""
+    return hashlib.sha256(json.dumps([list(stream) for stream in references]).encode()).hexdigest()
+
+
+def read(path: Path, tests: Mapping[str, str]) -> Kept:
+    """The statistics in a file, none if there is no file; tests: digest of the references, of each test set at hand.
+
+    Raises ConfigError for a file that is damaged, and if it was counted against other references.
+    """
+    from analyses.scores import Statistics
+
+    if not path.is_file():
+        return {}
+    arrays = read_arrays(path)
+    try:
+        if arrays is None:
+            raise ValueError("it cannot be read")
+        about = json.loads(arrays[ABOUT].tobytes())
+        kept = {}
+        for number, entry in enumerate(about["cells"]):
+            values = arrays[str(number)].astype(np.int64)
+            if values.ndim != 2:
+                raise ValueError("it holds no tables")
+            cell = Cell(*entry["cell"])
+            kept[cell] = Statistics(cell.metric, values, entry["signature"], entry["options"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path}: no statistics of an experiment's cells ({error}); take it out") from None
+    if other := [test for test, digest in about["tests"].items() if tests.get(test, digest) != digest]:
+        raise ConfigError(f"{path}: its cells were scored by other references of {other[0]} than are here; take it out")
+    return kept
+
+
+def write(path: Path, kept: Kept, tests: Mapping[str, str]) -> None:
+    """Write the statistics and the digests of the test sets' references. Raises OSError."""
+    cells = sorted(kept)
+    about = {
+        "tests": dict(tests),
+        "cells": [
+            {"cell": list(cell), "signature": kept[cell].signature, "options": dict(kept[cell].options)}
+            for cell in cells
+        ],
+    }
+    arrays = {str(number): _narrow(kept[cell].values) for number, cell in enumerate(cells)}
+    write_arrays(path, **{ABOUT: np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)}, **arrays)
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    """Counts in the smallest type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
