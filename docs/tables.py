@@ -160,7 +160,7 @@ def _speed(about: Mapping[str, Any]) -> pd.DataFrame:
 
     Of a system that was measured several times it is the last measurement.
     """
-    rows = _read(about["file"])
+    rows = _read(about["file"], about.get("where"))
     rounds = rows["measurement"] if "measurement" in rows else pd.Series(1, rows.index)
     rows["memory"] = rows["train_memory_bytes"] / rows.groupby(rounds)["train_memory_bytes"].transform("first")
     rows = _chosen(rows.drop_duplicates("system", keep="last").set_index("system"), about)

@@ -28,7 +28,7 @@ from workbench.store.runs import RunError
 if TYPE_CHECKING:
     import pandas as pd
 
-SEED, ROUND = "training", "round"  # what is repeated
+SEED, MEASURED = "training", "measurement"  # what is repeated
 
 
 def reported_findings(paper: Paper) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def measured_findings(paper: Paper, results: Path | None = None) -> Iterator[dic
                 "data": ours.setting or ours.experiment or ours.file,
                 "note": _note(ours),
                 "test": ours.test if ours.experiment else "",
-                "repeat": ROUND if ours.rows == "rounds" else SEED,
+                "repeat": MEASURED if ours.rows == "rounds" else SEED,
                 **row,
             }
 

@@ -181,7 +181,7 @@ def test_sizes_and_speeds_of_runs_are_those_of_their_logs(logged, results, tmp_p
 
 def test_added_parameters_are_those_of_the_runs_baseline(logged, results):
     base = logged("plain", "transformer:preset=tiny", 8_000_000, 1000.0)
-    run = logged("linear", "linear-combination:preset=tiny", 8_250_000, 900.0)
+    run = logged("linear", "linear-combination:form=matrix_dense,preset=tiny", 8_250_000, 900.0)
     found = our_results(_table("dou-2019"), [base, run], "test", results)
     assert _of(found, "linear-combination", "parameters-added")["score"].tolist() == [0.25]
     assert _of(found, "linear-combination", "parameters").empty  # that row does not print it

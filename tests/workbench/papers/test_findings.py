@@ -112,7 +112,7 @@ def test_one_row_keeps_its_own_interval_and_rounds_have_their_range(tmp_path):
     rounds = pd.DataFrame({"name": ["a"] * 3, "value": [0.7, 0.6, 0.8]})
     row = answer(tmp_path, rounds, where={"name": "a"}, rows="rounds")
     assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.7, 0.6, 0.8, 3))
-    assert row["repeat"] == "round"
+    assert row["repeat"] == "measurement"
 
 
 @pytest.mark.parametrize("name", list(library()))
