@@ -16,14 +16,14 @@ from core_models.backbones.search_slots import first_slots, next_slots
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import BackboneSpec, HookPoint, View
 from core_models.interface.mechanism_stack import ActiveMechanisms
-from core_models.layers.attention import CrossAttention, OfHeads, SelfAttention
+from core_models.layers.attention import CrossAttention, HeadsHook, SelfAttention
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
 from core_models.settings import ConfigError
 
 FIRST_POSITIONS = 64  # initial rows of the table of sinusoids; a longer request doubles its length
 
-OfChange = Callable[[Tensor, Tensor], Tensor]  # of a change [S, N, d] and the query [S, N, d] that found it
+OutputHook = Callable[[Tensor, Tensor], Tensor]  # of a change [S, N, d] and the query [S, N, d] that found it
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
 
 
@@ -94,10 +94,10 @@ class Block(nn.Module):
         return x if self.pre_norm else norm(x)
 
     def attend_to_itself(
-        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool, of_heads: OfHeads | None = None
+        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool, heads_hook: HeadsHook | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """The stream [S, N, d] after self-attention, and its weights as of `SelfAttention.forward`."""
-        change, share = self.attention(self.enter(x, self.attention_norm), mask, causal, weights, of_heads)
+        change, share = self.attention(self.enter(x, self.attention_norm), mask, causal, weights, heads_hook)
         return self.leave(x, change, self.attention_norm), share
 
     def feed_forward(self, x: Tensor) -> Tensor:
@@ -119,16 +119,16 @@ class DecoderBlock(Block):
         keys_and_values: Tensor,
         mask: Tensor,
         weights: bool,
-        of_heads: OfHeads | None = None,
-        of_change: OfChange | None = None,
+        heads_hook: HeadsHook | None = None,
+        output_hook: OutputHook | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """The stream [S, N, d] after attention to the memory, and its weights as of `CrossAttention.forward`.
 
-        of_change: what becomes of what was found, given what was asked.
+        output_hook: what becomes of what was found, given what was asked.
         """
         query = self.enter(x, self.cross_norm)
-        change, share = self.cross(query, keys_and_values, mask, weights, of_heads)
-        return self.leave(x, of_change(change, query) if of_change else change, self.cross_norm), share
+        change, share = self.cross(query, keys_and_values, mask, weights, heads_hook)
+        return self.leave(x, output_hook(change, query) if output_hook else change, self.cross_norm), share
 
 
 def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], list[Tensor]]:
@@ -142,22 +142,24 @@ def _normed_layers(layers: Sequence[Tensor], norm: nn.Module) -> Callable[[], li
     return layers_so_far
 
 
-def _of_heads(hook_point: HookPoint, view: View, active: ActiveMechanisms) -> OfHeads | None:
+def _heads_hook(hook_point: HookPoint, view: View, active: ActiveMechanisms) -> HeadsHook | None:
     """What mechanisms make of the heads at a hook point, or None if there are none."""
     return (lambda heads: active.at(hook_point, heads, view)) if active.any_at(hook_point) else None
 
 
-def _of_change(view: View, active: ActiveMechanisms) -> OfChange | None:
+def _output_hook(view: View, active: ActiveMechanisms) -> OutputHook | None:
     """What mechanisms make of what the attention to the memory found, or None if there are none."""
     if not active.any_at(HookPoint.DECODER_CROSS):
         return None
     return lambda change, query: active.at(HookPoint.DECODER_CROSS, change, view.show(query=query))
 
 
-def _inside_decoder(view: View, active: ActiveMechanisms) -> tuple[OfHeads | None, OfHeads | None, OfChange | None]:
+def _decoder_hooks(
+    view: View, active: ActiveMechanisms
+) -> tuple[HeadsHook | None, HeadsHook | None, OutputHook | None]:
     """What mechanisms make of the heads of self-attention, of those of cross-attention, and of what that found."""
-    of_self = _of_heads(HookPoint.DECODER_HEADS, view, active)
-    return of_self, _of_heads(HookPoint.DECODER_CROSS_HEADS, view, active), _of_change(view, active)
+    self_hook = _heads_hook(HookPoint.DECODER_HEADS, view, active)
+    return self_hook, _heads_hook(HookPoint.DECODER_CROSS_HEADS, view, active), _output_hook(view, active)
 
 
 def encode_stack(
@@ -177,10 +179,10 @@ def encode_stack(
     view = View("encoder").show(mask=mask, words=words, embedded=x)
     read = _normed_layers(layers, norm)
     records_attention = active.wants("encoder.self_attention")
-    of_heads = _of_heads(HookPoint.ENCODER_HEADS, view, active)
+    heads_hook = _heads_hook(HookPoint.ENCODER_HEADS, view, active)
     for number, block in enumerate(blocks):
         x = active.at(HookPoint.ENCODER_LAYER_INPUT, x, view.show(layer=number, layers=read))
-        x, share = block.attend_to_itself(x, mask, False, records_attention, of_heads)
+        x, share = block.attend_to_itself(x, mask, False, records_attention, heads_hook)
         x = active.at(HookPoint.ENCODER_SUBLAYER, x, view)
         x = block.feed_forward(x)
         layers.append(x)
@@ -296,16 +298,18 @@ class Transformer(nn.Module):
         )
         records_self, records_cross = active.wants("decoder.self_attention"), active.wants("decoder.cross_attention")
         self_shares, cross_shares = [], []
-        of_self, of_cross, of_change = _inside_decoder(view, active)
+        self_hook, cross_hook, output_hook = _decoder_hooks(view, active)
 
         def self_attention(number: int, x: Tensor) -> Tensor:
-            x, share = self.decoder[number].attend_to_itself(x, None, True, records_self, of_self)
+            x, share = self.decoder[number].attend_to_itself(x, None, True, records_self, self_hook)
             self_shares.append(share)
             return x
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
             kept = sentence["cross"][:, number]
-            x, share = self.decoder[number].attend_to_memory(x, kept, memory_mask, records_cross, of_cross, of_change)
+            x, share = self.decoder[number].attend_to_memory(
+                x, kept, memory_mask, records_cross, cross_hook, output_hook
+            )
             cross_shares.append(share)
             return x
 
@@ -350,17 +354,17 @@ class Transformer(nn.Module):
             mask=None, words=words, embedded=x, memory=sentence["memory"], memory_mask=memory_mask
         )
 
-        of_self, of_cross, of_change = _inside_decoder(view, active)
+        self_hook, cross_hook, output_hook = _decoder_hooks(view, active)
 
         def self_attention(number: int, x: Tensor) -> Tensor:
             block = self.decoder[number]
             entering = block.enter(x, block.attention_norm)
-            change = block.attention.step(entering, slots[:, number], places, seen, of_self)
+            change = block.attention.step(entering, slots[:, number], places, seen, self_hook)
             return block.leave(x, change, block.attention_norm)
 
         def cross_attention(number: int, x: Tensor) -> Tensor:
             kept = sentence["cross"][:, number]
-            return self.decoder[number].attend_to_memory(x, kept, memory_mask, False, of_cross, of_change)[0]
+            return self.decoder[number].attend_to_memory(x, kept, memory_mask, False, cross_hook, output_hook)[0]
 
         return self._decode(x, view, active, self_attention, cross_attention), stepped, view
 

@@ -16,7 +16,7 @@ from core_models.layers.dropout import dropout as drop
 torch.backends.cuda.enable_cudnn_sdp(False)
 # Finite, so that a fully masked query has no NaN; so far below any energy that masked keys have weight 0.
 NOWHERE = -1e30
-OfHeads = Callable[[Tensor], Tensor]  # what becomes of the heads' outputs [B, N, H, e] before the output map
+HeadsHook = Callable[[Tensor], Tensor]  # what becomes of the heads' outputs [B, N, H, e] before the output map
 
 
 def attend(
@@ -69,12 +69,12 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-def aggregated(x: Tensor, output: nn.Module | None, of_heads: OfHeads | None) -> Tensor:
-    """Concatenate the heads, changed by `of_heads`, and map them: [B, H, N, e] -> [B, N, d].
+def aggregated(x: Tensor, output: nn.Module | None, heads_hook: HeadsHook | None) -> Tensor:
+    """Concatenate the heads, changed by `heads_hook`, and map them: [B, H, N, e] -> [B, N, d].
 
     output: None in an attention whose map a mechanism replaces.
     """
-    joined = join_heads(x) if of_heads is None else of_heads(x.transpose(1, 2)).flatten(2)
+    joined = join_heads(x) if heads_hook is None else heads_hook(x.transpose(1, 2)).flatten(2)
     return joined if output is None else output(joined)
 
 
@@ -88,7 +88,7 @@ class SelfAttention(nn.Module):
         self.output = nn.Linear(width, width)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool, of_heads: OfHeads | None = None
+        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool, heads_hook: HeadsHook | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Attend within x [S, N, d], mask [S, N] of real positions -> [S, N, d] and weights [S, H, N, N] or None.
 
@@ -97,10 +97,10 @@ class SelfAttention(nn.Module):
         query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
         seen = None if mask is None else mask[:, None, None, :]
         mixed, share = attend(query, key, value, seen, causal, self.dropout if self.training else 0.0, weights)
-        return aggregated(mixed, self.output, of_heads), share
+        return aggregated(mixed, self.output, heads_hook), share
 
     def step(
-        self, x: Tensor, slots: Tensor, places: int | Tensor, seen: Tensor, of_heads: OfHeads | None = None
+        self, x: Tensor, slots: Tensor, places: int | Tensor, seen: Tensor, heads_hook: HeadsHook | None = None
     ) -> Tensor:
         """One position of K hypotheses per sentence: x [S, K, d] -> [S, K, d].
 
@@ -115,7 +115,7 @@ class SelfAttention(nn.Module):
         else:
             filled = slots.index_copy_(3, places, torch.stack([key, value], 1).to(slots.dtype))
         mixed, _ = attend(query, filled[:, 0], filled[:, 1], seen[:, None])
-        return aggregated(mixed, self.output, of_heads)
+        return aggregated(mixed, self.output, heads_hook)
 
 
 class CrossAttention(nn.Module):
@@ -135,11 +135,11 @@ class CrossAttention(nn.Module):
         return projected.permute(0, 2, 3, 1, 4).contiguous()
 
     def forward(
-        self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool, of_heads: OfHeads | None = None
+        self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool, heads_hook: HeadsHook | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from x [S, N, d] (positions or beams), mask [S, I] -> [S, N, d] and weights [S, H, N, I] or None."""
         key, value = keys_and_values.unbind(1)
         dropout = self.dropout if self.training else 0.0
         query, seen = split_heads(self.query(x), self.heads), mask[:, None, None, :]
         mixed, share = attend(query, key, value, seen, False, dropout, weights, self.may_be_empty)
-        return aggregated(mixed, self.output, of_heads), share
+        return aggregated(mixed, self.output, heads_hook), share

@@ -33,14 +33,14 @@ class Positions:
         flat = values.flatten(0, 1)
         return flat if self._places is None else flat.index_select(0, self._places)
 
-    def only(self, values: Tensor) -> Tensor:
+    def masked(self, values: Tensor) -> Tensor:
         """Values [P] of the positions where the mask is True, 0 elsewhere."""
         return values if self._places is not None else torch.where(self.mask.flatten(), values, 0.0)
 
     def sums(self, values: Tensor) -> Tensor:
         """Sums of the positions' values in each sentence: [P] -> [S]."""
         if self._places is None:
-            return self.only(values).view(self.mask.shape).sum(1)
+            return self.masked(values).view(self.mask.shape).sum(1)
         return values.new_zeros(len(self.mask)).index_add(0, self._sentences, values)
 
     def mean_weights(self, dtype: torch.dtype) -> Tensor:

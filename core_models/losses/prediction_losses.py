@@ -61,7 +61,7 @@ def prediction_losses(
                 weights, scores = prior_terms(prediction.prior, own, matrix, bias, real.select(words))
             else:
                 weights, scores = _word_terms(own, matrix, bias, real.select(words), label_smoothing)
-            terms.append((real.only(weights), real.only(scores)))
+            terms.append((real.masked(weights), real.masked(scores)))
         if in_one_pass:
             counts = [len(real) for real in places]
             weights = torch.cat([weights for weights, _ in terms])
