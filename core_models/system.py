@@ -20,7 +20,7 @@ from core_models.config import ModelConfig, TestLoss
 from core_models.context_states import context_states
 from core_models.interface.mechanism import Mechanism, Prediction, View
 from core_models.interface.mechanism_stack import ActiveMechanisms
-from core_models.interface.search_state import Scores, mixture
+from core_models.interface.search_state import FixedShapes, Scores, mixture
 from core_models.layers.vocabulary_head import log_partition, logits, word_logits
 from core_models.losses.prediction_losses import prediction_losses
 from core_models.settings import ConfigError
@@ -269,14 +269,13 @@ class System(nn.Module):
             return Scores(values, False)
         return Scores(mixed_distributions([values, *mixing]), True)
 
-    def start(self, encoded: Encoded, beams: int | None = None) -> State:
-        """The initial state of a search: one empty hypothesis per sentence.
+    def start(self, encoded: Encoded, fixed: FixedShapes | None = None) -> State:
+        """The initial state of a search: one empty hypothesis per sentence, with fixed shapes as many as beams.
 
-        beams: so many equal ones, for a search in which no shape of a step depends on its position. Raises ConfigError
-        if the backbone has no such steps.
+        Raises ConfigError if the backbone has no steps of fixed shapes.
         """
         active = ActiveMechanisms(self.named_mechanisms, encoded.sentence, {}, forced=False)
-        room, first_states = self.backbone.start(encoded.sentence[BACKBONE], active, beams is not None)
+        room, first_states = self.backbone.start(encoded.sentence[BACKBONE], active, fixed)
         hypothesis = {BACKBONE: first_states}
         first = self._first(encoded)
         hypothesis.update(
@@ -284,9 +283,9 @@ class System(nn.Module):
         )
         sentence = {**encoded.sentence, BACKBONE: {**encoded.sentence[BACKBONE], **room}}
         state = State(0, encoded.mask, sentence, hypothesis)
-        if beams is None:
+        if fixed is None:
             return state
-        return state.select(None, torch.zeros(len(encoded.mask), beams, dtype=torch.long, device=encoded.mask.device))
+        return state.select(None, encoded.mask.new_zeros(len(encoded.mask), fixed.beams, dtype=torch.long))
 
     def step(self, words: Tensor, state: State) -> tuple[Scores, State]:
         """Extend every hypothesis by its last word: words [S, K] -> logits [S, K, V] of the next, and the new state.

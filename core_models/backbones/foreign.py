@@ -21,6 +21,7 @@ from core_models.backbones.foreign_tables import head_bias, table_of
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import View
 from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.interface.search_state import FixedShapes
 from core_models.text.vocabulary import BOS
 
 # Their positions depend on which number is padding: they are given embeddings, which these families scale in the table.
@@ -128,10 +129,10 @@ class ForeignEncoderDecoder(nn.Module):
         return state if self.head_scale == 1 else state * self.head_scale
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed: FixedShapes | None = None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Keys and values of the prompt but its last word, NUMBER.keys and NUMBER.values [S, 1, H, t, e]."""
-        refuse_fixed_shapes(fixed_shapes)
+        refuse_fixed_shapes(fixed)
         memory = sentence["memory"]
         empty = memory.new_zeros(len(memory), 1, self.heads, 0, self.head_width)
         first = {f"{number}.{kind}": empty for number in range(len(self._blocks())) for kind in ("keys", "values")}

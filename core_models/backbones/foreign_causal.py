@@ -21,6 +21,7 @@ from core_models.backbones.foreign_tables import Table, head_bias, table_of
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import View
 from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.interface.search_state import FixedShapes
 from core_models.settings import ConfigError
 from core_models.text.vocabulary import BOS
 
@@ -175,10 +176,10 @@ class ForeignDecoder(nn.Module):
             active.record(f"{name}_share", ("layer", "head", "target"), value)
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed: FixedShapes | None = None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Keys and values of the prompt but its last word, NUMBER.prompt_keys [S, 1, H, P, e], which beams share."""
-        refuse_fixed_shapes(fixed_shapes)
+        refuse_fixed_shapes(fixed)
         prompt, places = self._read_prompt(sentence)
         empty = prompt.new_zeros(len(prompt), self.heads, 0, self.head_width)
         cache = cache_of([(empty, empty) for _ in self.decoder.layers])

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from core_models.interface.search_state import FixedShapes
 from core_models.settings import ConfigError
 from core_models.text.vocabulary import BOS, PAD
 
 
-def refuse_fixed_shapes(asked: bool) -> None:
+def refuse_fixed_shapes(fixed: FixedShapes | None) -> None:
     """Raise ConfigError where a search asks an opened model for steps whose shapes do not grow."""
-    if asked:
+    if fixed is not None:
         raise ConfigError("search.compile: the steps of an opened model grow with the output; leave compile out")
 
 

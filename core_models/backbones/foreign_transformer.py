@@ -18,6 +18,7 @@ from core_models.backbones.transformer import Transformer, encode_stack
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import View
 from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.interface.search_state import FixedShapes
 from core_models.text.vocabulary import BOS
 
 NORMS = {
@@ -87,10 +88,10 @@ class ForeignTransformer(Transformer):
         return self.frame.folded(shares[..., len(self.frame.prompt) :, :], mask)
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed: FixedShapes | None = None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Slots as our Transformer's, with the keys and values of the prompt."""
-        refuse_fixed_shapes(fixed_shapes)
+        refuse_fixed_shapes(fixed)
         room, past = super().start(sentence, active)
         read = {**sentence, **room}
         for position, word in enumerate(self.frame.prompt):

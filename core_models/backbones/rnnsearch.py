@@ -22,6 +22,7 @@ from core_models.backbones.recurrent_encoder import TransformerEncoder, read, re
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import BackboneSpec, HookPoint, View
 from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.interface.search_state import FixedShapes
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
 from core_models.layers.recurrent import CELLS, RECURRENCE, AdditiveAttention, GatedUnit
@@ -142,7 +143,7 @@ class RNNSearch(nn.Module):
         return {"memory": memory, "keys": self.attention.keys(memory), "first": first[:, None]}
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed: FixedShapes | None = None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Images of the annotations under all maps of the attended context [S, I, ...]; initial states [S, 1, ...].
 

@@ -16,6 +16,7 @@ from core_models.backbones.search_slots import first_slots, next_slots
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import BackboneSpec, HookPoint, View
 from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.interface.search_state import FixedShapes
 from core_models.layers.attention import CrossAttention, HeadsHook, SelfAttention
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
@@ -331,11 +332,13 @@ class Transformer(nn.Module):
         return shares
 
     def start(
-        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed_shapes: bool = False
+        self, sentence: Mapping[str, Tensor], active: ActiveMechanisms, fixed: FixedShapes | None = None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Slots for the keys and values of a search and the first state, see `search_slots`."""
+        if fixed is not None:
+            self.target_positions.rows(fixed.steps if self.target_positions.learned is None else 0)
         width = self.config.d_model // self.config.heads
-        return first_slots(sentence["memory"], len(self.decoder), self.config.heads, width, fixed_shapes)
+        return first_slots(sentence["memory"], len(self.decoder), self.config.heads, width, fixed)
 
     def step(
         self,
@@ -347,7 +350,7 @@ class Transformer(nn.Module):
         active: ActiveMechanisms,
     ) -> tuple[Tensor, dict[str, Tensor], View]:
         """Step one position of every hypothesis: words [S, K] -> [S, K, d] and its state; fills slots in place."""
-        places, stepped = next_slots(sentence, hypothesis, position, words.shape[1])
+        places, stepped = next_slots(sentence, hypothesis, words.shape[1])
         slots, seen = sentence["slots"], stepped["seen"]
         x = self._embed_target(words, self._target_position(position, hypothesis))
         view = View("decoder").show(
@@ -372,7 +375,8 @@ class Transformer(nn.Module):
         """The row of one position, [1, d]; by the number that the device has, if it has one."""
         if "position" not in hypothesis:
             return self.target_positions(position, position + 1)
-        return self.target_positions.rows(position + 1).index_select(0, hypothesis["position"][0, :1])
+        table = self.target_positions.rows(0)  # long enough from the start
+        return table.index_select(0, hypothesis["position"][0, :1])
 
     def _decode(self, x: Tensor, view: View, active: ActiveMechanisms, self_attention, cross_attention) -> Tensor:
         """The decoder stack over N positions, with the two attention sublayers of a forced pass or a step."""

@@ -14,6 +14,7 @@ from core_models.config import SearchConfig
 from core_models.decoding.keep_finished import search_keeping_finished
 from core_models.interface.search_state import (
     IMPOSSIBLE,
+    FixedShapes,
     Hypothesis,
     SearchResult,
     Steppable,
@@ -239,7 +240,8 @@ def beam_search(
         return search_keeping_finished(model, encoded, limits, config, prefix)
     sentences = len(limits)
     beam = _Beam(sentences, config, limits, record)
-    state = model.start(encoded, config.beam) if config.compile else model.start(encoded)
+    fixed = FixedShapes(config.beam, beam.words.shape[1]) if config.compile else None
+    state = model.start(encoded) if fixed is None else model.start(encoded, fixed)
     words = torch.full_like(beam.live, BOS, dtype=torch.long)
     reader = _DoneReader()
     for position in range(beam.max_length):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core_models.interface.search_state import Scores, Steppable
+from core_models.interface.search_state import FixedShapes, Scores, Steppable
 
 
 class CompiledStep:
@@ -21,8 +21,8 @@ class CompiledStep:
         mode = "reduce-overhead" if device.type == "cuda" else "default"
         self._step = torch.compile(model.step, mode=mode)
 
-    def start(self, encoded: Any, beams: int | None = None) -> Any:
-        return self._model.start(encoded, beams)
+    def start(self, encoded: Any, fixed: FixedShapes | None = None) -> Any:
+        return self._model.start(encoded, fixed)
 
     def step(self, words: Tensor, state: Any) -> tuple[Scores, Any]:
         return self._step(words, state)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from core_models.interface.search_state import Scores, Steppable, mixture
+from core_models.interface.search_state import FixedShapes, Scores, Steppable, mixture
 
 
 class Ensemble:
@@ -20,8 +20,8 @@ class Ensemble:
     def __init__(self, systems: Sequence[Steppable]) -> None:
         self.systems = list(systems)
 
-    def start(self, encoded: Sequence[Any], beams: int | None = None) -> EnsembleState:
-        return EnsembleState([system.start(each, beams) for system, each in zip(self.systems, encoded, strict=True)])
+    def start(self, encoded: Sequence[Any], fixed: FixedShapes | None = None) -> EnsembleState:
+        return EnsembleState([system.start(each, fixed) for system, each in zip(self.systems, encoded, strict=True)])
 
     def step(self, words: Tensor, state: EnsembleState) -> tuple[Scores, EnsembleState]:
         values, states = [], []

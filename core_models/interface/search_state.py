@@ -30,8 +30,15 @@ class Scores(NamedTuple):
         return self.values if self.normalized else torch.log_softmax(self.values, dim=-1)
 
 
+class FixedShapes(NamedTuple):
+    """Asks for steps whose shapes do not depend on their position: at most `steps`, each with so many beams."""
+
+    beams: int
+    steps: int
+
+
 class Steppable(Protocol):
-    def start(self, encoded: Any, beams: int | None = None) -> Any: ...
+    def start(self, encoded: Any, fixed: FixedShapes | None = None) -> Any: ...
     def step(self, words: Tensor, state: Any) -> tuple[Scores, Any]: ...
 
 

@@ -16,6 +16,7 @@ from core_models.config import ModelConfig, SearchConfig
 from core_models.decoding import beam_search
 from core_models.decoding.length_limits import output_limits
 from core_models.interface.mechanism_stack import ActiveMechanisms
+from core_models.interface.search_state import FixedShapes
 from core_models.settings import ConfigError
 from core_models.system import System
 from core_models.text.batches import collate
@@ -136,7 +137,7 @@ def test_its_steps_grow_and_are_not_compiled(pairs):
     for case in CASES[:2]:
         pair = pairs(*case)
         with pytest.raises(ConfigError, match="leave compile out"):
-            pair.system.start(pair.system.encode(pair.batch(pair.words(LENGTHS, 3))), 2)
+            pair.system.start(pair.system.encode(pair.batch(pair.words(LENGTHS, 3))), FixedShapes(2, 5))
 
 
 @pytest.mark.parametrize(("name", "scaled", "ours"), CASES)
