@@ -1,4 +1,4 @@
-"""The smallest difference that an experiment could have shown, from the spread of its seeds and sentences.
+"""The smallest detectable difference of an experiment, from the spread of its seeds and sentences.
 
 Simulated experiments have the same number of seeds, whose differences vary by `seed_deviation`, and test sentences that
 move the mean over seeds by `sentence_error`. Their intervals are those of `analyses.seeds`. A difference d is seen in a
@@ -28,6 +28,16 @@ def sentence_error(low: float, high: float, by_seed: Sequence[float], level: flo
         error = float(np.std(by_seed, ddof=1)) / math.sqrt(len(by_seed))
         of_seeds = float(student.ppf((1 + level) / 2, len(by_seed) - 1)) * error
     return math.sqrt(max(0.0, reach**2 - of_seeds**2)) / float(norm.ppf((1 + level) / 2))
+
+
+def interval(by_seed: Sequence[float], sentence_error: float, level: float = LEVEL) -> tuple[float, float]:
+    """The interval of `analyses.seeds` around the mean of the seeds' differences, given the error of the sentences."""
+    count, reach = len(by_seed), float(norm.ppf((1 + level) / 2)) * sentence_error
+    if count > 1:
+        of_seeds = float(student.ppf((1 + level) / 2, count - 1)) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
+        reach = math.hypot(reach, of_seeds)
+    center = sum(by_seed) / count
+    return center - reach, center + reach
 
 
 def smallest_difference(

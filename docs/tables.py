@@ -92,7 +92,7 @@ def ledger(paper: str) -> str:
             for name, table in tables.items()
         ]
         return markdown(["paper", *claims.VERDICTS, "claims"], rows)
-    heads = ["claim", "reported", "ours", "verdict", "could have seen"]
+    heads = ["claim", "reported", "ours", "verdict", "smallest detectable difference"]
     cells = tables[paper][["claim", "reported", "ours", "verdict", "smallest"]]
     return markdown(heads, [tuple(map(str, row)) for row in cells.to_numpy()])
 

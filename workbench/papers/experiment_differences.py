@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,8 @@ def difference(path: Path, system: str, baseline: str, metric: str, test: str) -
     that of both stored differences together, which is too large rather than too small: both share the baseline's.
     Raises RunError for systems that are not there.
     """
+    from analyses.power import interval
+
     stored = {row["system"]: row for row in stored_differences(path) if (row["metric"], row["test"]) == (metric, test)}
     if system in stored and stored[system]["baseline"] == baseline:
         return stored[system]
@@ -87,7 +89,7 @@ def difference(path: Path, system: str, baseline: str, metric: str, test: str) -
     cells = _cells(path)
     by_seed = _by_seed(cells, system, baseline, metric, test)
     errors = [_sentence_error(stored[name], cells) for name in (system, baseline)]
-    low, high = _interval(list(by_seed.values()), math.hypot(*errors))
+    low, high = interval(list(by_seed.values()), math.hypot(*errors))
     found = {"delta": sum(by_seed.values()) / len(by_seed), "low": low, "high": high, "seeds": len(by_seed)}
     return {**found, "smallest": smallest(low, high, len(by_seed), by_seed)}
 
@@ -97,20 +99,6 @@ def _sentence_error(row: Mapping[str, Any], cells: pd.DataFrame) -> float:
 
     by_seed = _by_seed(cells, row["system"], row["baseline"], row["metric"], row["test"])
     return sentence_error(row["low"], row["high"], list(by_seed.values()))
-
-
-def _interval(by_seed: Sequence[float], error: float) -> tuple[float, float]:
-    """The interval of `analyses.seeds` around the mean of the seeds' differences, given the error of the sentences."""
-    import numpy as np
-    from scipy.stats import norm
-    from scipy.stats import t as student
-
-    count, reach = len(by_seed), float(norm.ppf(0.975)) * error
-    if count > 1:
-        of_seeds = float(student.ppf(0.975, count - 1)) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
-        reach = math.hypot(reach, of_seeds)
-    center = sum(by_seed) / count
-    return center - reach, center + reach
 
 
 def _cells(path: Path) -> pd.DataFrame:

@@ -122,16 +122,15 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
     return _over_seeds(values, errors)
 
 
-def _over_seeds(values: Any, errors: Any) -> dict[str, Any]:
+def _over_seeds(values: Any, half_widths: Any) -> dict[str, Any]:
     """The mean of several trainings; all were tested on the same words, so the mean has as large an error of them."""
-    from scipy.stats import t as student
+    from analyses.power import interval, sentence_error
 
-    count = len(values)
-    of_seeds = float(student.ppf(0.975, count - 1)) * float(values.std(ddof=1)) / math.sqrt(count)
-    reach, center = math.hypot(of_seeds, float(errors.mean())), float(values.mean())
-    low, high = center - reach, center + reach
-    by_seed = dict(enumerate(map(float, values)))
-    return {"gain": center, "low": low, "high": high, "seeds": count, "smallest": smallest(low, high, count, by_seed)}
+    by_seed, reach = [float(value) for value in values], float(half_widths.mean())
+    low, high = interval(by_seed, sentence_error(-reach, reach, []))
+    count = len(by_seed)
+    center, found = sum(by_seed) / count, smallest(low, high, count, dict(enumerate(by_seed)))
+    return {"gain": center, "low": low, "high": high, "seeds": count, "smallest": found}
 
 
 def _bounds(ours: Measurement) -> list[str]:

@@ -14,7 +14,7 @@ from workbench.papers.schema import Paper
 
 _COLORS = {claims.HOLDS: "green", claims.REFUTED: "orange", claims.MIXED: "violet"}  # others are grey
 _HEADS = {"claim": "Claim", "kind": "Kind", "reported": "Reported", "ours": "Ours", "verdict": "Verdict",
-          "smallest": "Could have seen"}  # fmt: skip
+          "smallest": "Smallest detectable difference"}  # fmt: skip
 _RULE = (
     "A claim is the gain of a system over the plain model above it in a table, or a finding on an order, a curve, a "
     "property or a cost. It holds where the 95% interval of our difference lies on the reported side of 0 and leaves a "
