@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from core_models.layers.precision import widened
+from core_models.layers.tanh import tanh
 
 RECURRENCE = "recurrence"  # name of the sequential steps in a profile
 
@@ -98,6 +99,6 @@ class AdditiveAttention(nn.Module):
 
     def weights(self, summed: Tensor, mask: Tensor) -> Tensor:
         """Pre-activation energies [S, N, I, a] and mask [S, I] -> a distribution over the source [S, N, I]."""
-        energy = self.energy(torch.tanh(summed))[..., 0]
+        energy = self.energy(tanh(summed))[..., 0]
         energy = energy.to(widened(energy.dtype))
         return torch.softmax(energy.masked_fill(~mask[:, None], torch.finfo(energy.dtype).min), dim=-1) * mask[:, None]

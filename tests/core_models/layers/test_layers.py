@@ -11,6 +11,7 @@ from core_models.backbones.transformer import Positions
 from core_models.config import ModelConfig
 from core_models.layers.attention import attend
 from core_models.layers.recurrent import AdditiveAttention, GatedUnit
+from core_models.layers.tanh import tanh
 from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.text.batches import collate
@@ -170,6 +171,16 @@ def test_the_recurrent_encoder_is_pytorchs_bidirectional_gru():
     expected = nn.utils.rnn.pad_packed_sequence(gru(packed)[0], batch_first=True)[0]
     memory = system.encode(batch).sentence["backbone"]["memory"]
     torch.testing.assert_close(memory[batch.source_mask], expected[batch.source_mask], atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float64, 0), (torch.float32, 2e-7), (torch.bfloat16, 0)])
+def test_tanh_by_the_sigmoid_is_pytorchs_with_its_gradient(dtype, error):
+    x = torch.cat([torch.linspace(-20, 20, 4001), torch.tensor([torch.inf, -torch.inf])]).to(dtype).requires_grad_()
+    found, wanted = tanh(x), torch.tanh(x)
+    torch.testing.assert_close(found, wanted, atol=error, rtol=0)
+    pair = (torch.autograd.grad(one.sum(), x)[0] for one in (found, wanted))
+    torch.testing.assert_close(*pair, atol=2 * error, rtol=0)
+    assert torch.isnan(tanh(torch.tensor(torch.nan)))
 
 
 def test_additive_attention_is_bahdanaus_formula():
