@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core_models.resources import data_folder
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.papers.our_measurements import records
+from workbench.store.file_cache import KeptByFiles
 from workbench.store.runs import RunError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 COMPARISONS, CELLS = ".comparisons.csv", ".cells.csv"
+Scores = dict[tuple[str, str, str], dict[int, float]]  # of a system by a metric on a test set: seed -> score
+_DIFFERENCES: KeptByFiles[list[dict[str, Any]]] = KeptByFiles(256)
+_SCORES: KeptByFiles[Scores] = KeptByFiles(256)
 
 
 def results_folder() -> Path:
@@ -49,11 +50,16 @@ def _former_defaults() -> dict[str, dict[str, str]]:
     return tomllib.loads((data_folder() / "experiments" / "former_defaults.toml").read_text(encoding="utf-8"))
 
 
-def stored_differences(path: Path) -> Iterator[dict[str, Any]]:
+def stored_differences(path: Path) -> list[dict[str, Any]]:
     """The differences of an experiment to its baseline that have an interval, with `smallest`, one a system and test.
 
-    Those over seeds stand for those of one training. Raises RunError for a file that is no comparison of an experiment.
+    Those over seeds stand for those of one training. Not to be changed: the list is kept while the files are unchanged.
+    Raises RunError for a file that is no comparison of an experiment.
     """
+    return _DIFFERENCES.get(path, (path, _cells_file(path)), lambda: _read_differences(path))
+
+
+def _read_differences(path: Path) -> list[dict[str, Any]]:
     import pandas as pd
 
     try:
@@ -66,10 +72,11 @@ def stored_differences(path: Path) -> Iterator[dict[str, Any]]:
         raise RunError(
             f"{path}: not the comparisons of an experiment ({error}); write them again: workbench experiment table"
         ) from None
-    cells = _cells(path)
-    for row in rows:
-        by_seed = _by_seed(cells, row["system"], row["baseline"], row["metric"], row["test"])
-        yield {**row, "smallest": smallest(row["low"], row["high"], int(row["seeds"]), by_seed)}
+    scores = _scores(path)
+    return [
+        {**row, "smallest": smallest(row["low"], row["high"], int(row["seeds"]), _differences_of(row, scores))}
+        for row in rows
+    ]
 
 
 def difference(path: Path, system: str, baseline: str, metric: str, test: str) -> dict[str, Any]:
@@ -86,37 +93,50 @@ def difference(path: Path, system: str, baseline: str, metric: str, test: str) -
         return stored[system]
     if missing := sorted({system, baseline} - stored.keys()):
         raise RunError(f"{path}: no difference of {missing[0]!r} by {metric} on {test}")
-    cells = _cells(path)
-    by_seed = _by_seed(cells, system, baseline, metric, test)
-    errors = [_sentence_error(stored[name], cells) for name in (system, baseline)]
+    scores = _scores(path)
+    by_seed = _by_seed(scores, system, baseline, metric, test)
+    errors = [_sentence_error(stored[name], scores) for name in (system, baseline)]
     low, high = interval(list(by_seed.values()), math.hypot(*errors))
     found = {"delta": sum(by_seed.values()) / len(by_seed), "low": low, "high": high, "seeds": len(by_seed)}
     return {**found, "smallest": smallest(low, high, len(by_seed), by_seed)}
 
 
-def _sentence_error(row: Mapping[str, Any], cells: pd.DataFrame) -> float:
+def _sentence_error(row: Mapping[str, Any], scores: Scores) -> float:
     from analyses.power import sentence_error
 
-    by_seed = _by_seed(cells, row["system"], row["baseline"], row["metric"], row["test"])
-    return sentence_error(row["low"], row["high"], list(by_seed.values()))
+    return sentence_error(row["low"], row["high"], list(_differences_of(row, scores).values()))
 
 
-def _cells(path: Path) -> pd.DataFrame:
+def _cells_file(path: Path) -> Path:
     """The trainings of the experiment of a file of comparisons."""
+    return path.with_name(path.name.removesuffix(COMPARISONS) + CELLS)
+
+
+def _scores(path: Path) -> Scores:
+    """The scores of all trainings of the experiment of a file of comparisons; none if they are not there."""
+    file = _cells_file(path)
+    return _SCORES.get(file, (file,), lambda: _read_scores(file))
+
+
+def _read_scores(file: Path) -> Scores:
     import pandas as pd
 
-    cells = path.with_name(path.name.removesuffix(COMPARISONS) + CELLS)
-    return (
-        pd.read_csv(cells) if cells.is_file() else pd.DataFrame(columns=["system", "seed", "metric", "test", "score"])
-    )
+    if not file.is_file():
+        return {}
+    found: Scores = {}
+    for row in records(pd.read_csv(file).dropna(subset=["score"])):
+        found.setdefault((row["system"], row["metric"], row["test"]), {})[int(row["seed"])] = float(row["score"])
+    return found
 
 
-def _by_seed(cells: pd.DataFrame, system: str, baseline: str, metric: str, test: str) -> dict[int, float]:
+def _differences_of(row: Mapping[str, Any], scores: Scores) -> dict[int, float]:
+    return _by_seed(scores, row["system"], row["baseline"], row["metric"], row["test"])
+
+
+def _by_seed(scores: Scores, system: str, baseline: str, metric: str, test: str) -> dict[int, float]:
     """System minus baseline of each seed that both were trained with."""
-    chosen = cells[(cells["metric"] == metric) & (cells["test"] == test)]
-    scores = [chosen[chosen["system"] == name].set_index("seed")["score"].dropna() for name in (system, baseline)]
-    common = scores[0].index.intersection(scores[1].index)
-    return {int(seed): float(scores[0][seed] - scores[1][seed]) for seed in common}
+    ours, theirs = (scores.get((name, metric, test), {}) for name in (system, baseline))
+    return {seed: ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())}
 
 
 def smallest(low: float, high: float, seeds: int, by_seed: Mapping[int, float] | None = None) -> float:

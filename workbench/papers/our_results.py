@@ -22,6 +22,7 @@ from workbench.papers import our_measurements
 from workbench.papers.our_measurements import Record, records
 from workbench.papers.presets import columns_with_values, rows_of, settings_of
 from workbench.papers.schema import Row, Table
+from workbench.store.file_cache import KeptByFiles
 from workbench.store.runs import Run, RunError, trained_as
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _MADE_BY = {
     "entropy": "workbench trace {} --test TEST --arrays '*.assignments'",
 }
 _SCORES = ".scores.csv"
+_SYSTEMS: KeptByFiles[tuple[dict[str, str], str]] = KeptByFiles(256)
 
 
 def our_results(table: Table, runs: Sequence[Run], test: str, results: Path | None = None) -> pd.DataFrame:
@@ -169,7 +171,11 @@ def _of_experiments(table: Table, results: Path) -> Iterator[Record]:
 
 
 def experiment_systems(grid: Path) -> tuple[dict[str, str], str]:
-    """The systems of an experiment by name, and its language pair."""
+    """The systems of an experiment by name, and its language pair. Not to be changed: they are kept."""
+    return _SYSTEMS.get(grid, (grid,), lambda: _read_systems(grid))
+
+
+def _read_systems(grid: Path) -> tuple[dict[str, str], str]:
     if not grid.is_file():
         return {}, ""
     experiment = read_experiment(grid)
