@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.scores import Shares, Statistics
+from analyses.seeds import BySeed, compare_over_seeds
 from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
 from analyses.words import bucket_labels
 
@@ -27,6 +28,7 @@ PRESETS: dict[str, tuple[float, ...]] = {
     "short": (5, 10, 15, 20, 25),
 }
 LENGTH_METRICS = ("length-ratio", "output-length")
+LEAST = "least"  # the bucket whose difference is the least of all
 _OTHER, _NO_LABEL = "(other)", "(none)"
 
 
@@ -197,6 +199,42 @@ def paired_differences(
     columns = ["system", "bucket", "low_edge", "high_edge", "n", "delta", "low", "high", "p_value"]
     table = _by_system(pd.DataFrame(rows, columns=columns), systems)
     return table.assign(p_holm=holm(table.p_value.to_numpy()))
+
+
+def differences_over_seeds(
+    statistics: Mapping[str, BySeed],
+    buckets: Buckets,
+    baseline: str,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Each other system minus the baseline in each bucket, over the seeds that both have, and the least difference.
+
+    Intervals of a bucket are of that bucket alone. That of the row LEAST holds for the least true difference, above 0
+    if the system is better in every bucket: it begins at the buckets' lowest lower end, and ends at the lowest upper
+    end of intervals that hold for all buckets together (Bonferroni). Empty buckets have no row.
+    Columns: system, bucket, low_edge, high_edge, n, seeds, delta, low, high.
+    """
+    held = [number for number in range(len(buckets)) if len(buckets.rows(number))]
+    rows = []
+    for system, by_seed in statistics.items():
+        if system == baseline or not by_seed.keys() & statistics[baseline].keys():
+            continue
+        found, upper = [], []
+        for number in held:
+            members = buckets.rows(number)
+            old, new = (
+                {name: one.subset(members) for name, one in of.items()} for of in (statistics[baseline], by_seed)
+            )
+            one = compare_over_seeds(old, new, samples, seed, level)
+            upper.append(compare_over_seeds(old, new, samples, seed, 1 - (1 - level) / len(held)).high)
+            place = (buckets.labels[number], *buckets.bounds[number], len(members))
+            found.append((system, *place, one.seeds, one.delta, one.low, one.high))
+        least = (min(row[-3] for row in found), min(row[-2] for row in found), min(upper))
+        rows += [*found, (system, LEAST, np.nan, np.nan, sum(row[4] for row in found), found[0][5], *least)]
+    columns = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _bands(statistics: Mapping[str, Statistics], systems: list[str], buckets: Buckets, samples: int, seed: int):

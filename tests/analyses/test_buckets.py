@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from analyses import buckets, scores, significance
+from analyses import buckets, scores, seeds, significance
 from tests.analyses.corpora import noisy_copy, reference_lines
 
 REFERENCES = reference_lines(80)
@@ -90,6 +90,25 @@ def test_paired_differences_are_the_subsets_tests_under_one_correction(statistic
         )
         assert (row.delta, row.low, row.high, row.p_value) == (alone.delta, alone.low, alone.high, alone.p_value)
     np.testing.assert_array_equal(table.p_holm, significance.holm(table.p_value))
+
+
+def test_differences_over_seeds_are_the_subsets_own_and_the_least_holds_for_all():
+    new, old = ({seed: scores.extract(noisy_copy(REFERENCES, seed + shift, share), REFERENCES) for seed in (1, 2, 3)}
+                for shift, share in ((0, 0.2), (10, 0.35)))  # fmt: skip
+    made = buckets.from_edges(LENGTHS, (10, 15, 500))
+    table = buckets.differences_over_seeds({"old": old, "new": new}, made, "old", samples=60)
+    assert list(table.bucket) == ["(0,10]", "(10,15]", "(15,500]", buckets.LEAST]
+    of_group, least, ends = table.iloc[:-1], table.iloc[-1], []
+    for row in of_group.itertuples():
+        rows = np.flatnonzero((row.low_edge < LENGTHS) & (row.high_edge >= LENGTHS))
+        pair = [{seed: one.subset(rows) for seed, one in of.items()} for of in (old, new)]
+        alone = seeds.compare_over_seeds(*pair, 60)
+        assert (row.n, row.delta, row.low, row.high) == (len(rows), alone.delta, alone.low, alone.high)
+        ends.append(seeds.compare_over_seeds(*pair, 60, level=1 - 0.05 / 3).high)
+    assert (least.n, least.seeds) == (80, 3)
+    assert (least.delta, least.low, least.high) == (of_group.delta.min(), of_group.low.min(), min(ends))
+    assert least.high > of_group.high.min()
+    assert buckets.differences_over_seeds({"old": old, "new": {9: new[1]}}, made, "old").empty
 
 
 def test_a_bucket_without_a_score_is_no_test_of_the_family():

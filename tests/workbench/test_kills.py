@@ -70,7 +70,7 @@ RATINGS = ("rating", "export", "mine", "--runs", "runs", "--out", "r.csv")
 IMPORT = ("data", "import", "saved", "--pair", "en-de", "--out", "text", "--split")
 RUN_GRID = ("experiment", "run", "grid.yaml", "--runs", "runs", "--device", "cpu")
 TABLE = ("experiment", "table", "grid.yaml", "--runs", "runs", "--csv", "tables", "--n-resamples", 40, "--metrics")
-TABLES = ("tables/grid.cells.csv", "tables/grid.scores.csv", "tables/grid.comparisons.csv")
+TABLES = ("tables/grid.cells.csv", "tables/grid.scores.csv", "tables/grid.comparisons.csv", "tables/grid.lengths.csv")
 RATES = (
     "benchmark",
     "scale-null-rates",

@@ -116,7 +116,11 @@ def experiment_table(
     ] = None,
     n_resamples: Annotated[int, typer.Option(help="Number of bootstrap resamples", min=40, max=1_000_000)] = 1000,
     csv: Annotated[
-        Path | None, typer.Option(help="Folder to write NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv to")
+        Path | None,
+        typer.Option(
+            help="Folder to write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv and, by length of the source, "
+            "NAME.lengths.csv to"
+        ),
     ] = None,
     segments: Annotated[
         Path | None,
@@ -140,9 +144,9 @@ def experiment_table(
     for remark in results.remarks(experiment, root):
         say(remark, err=True)
     if csv is not None:
-        written = results.write_csv(
-            experiment, root, csv, (results.cell_table(experiment, root, metric_names, kept), scores, comparisons)
-        )
+        cells = results.cell_table(experiment, root, metric_names, kept)
+        lengths = results.length_differences(experiment, root, metric_names, baseline, n_resamples, kept)
+        written = results.write_csv(experiment, root, csv, (cells, scores, comparisons, lengths))
         say("\n".join(map(str, written)))
 
 

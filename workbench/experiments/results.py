@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from analyses.scores import Statistics
 
 METRICS = ("bleu", "chrf")
+LENGTH_GROUPS = 6  # of sources, as many as Duan 2020, Figure 2, has
 INTERVALS = (
     "Intervals: 95%, Student's t of the seeds and the bootstrap of the sentences added in quadrature; p inverts them."
 )
@@ -139,6 +140,35 @@ def seed_tables(
     return _stacked(scores), _one_family(_stacked(comparisons))
 
 
+def length_differences(
+    experiment: Experiment,
+    root: Path,
+    metrics: Sequence[str] = METRICS,
+    baseline: str | None = None,
+    samples: int = 1000,
+    kept: Kept | None = None,
+) -> pd.DataFrame:
+    """Differences to the baseline by length of the source, in `LENGTH_GROUPS` groups of about equal size.
+
+    Lengths are words between spaces. Test sets that no cell here has translated are left out. Columns: those of
+    `analyses.buckets.differences_over_seeds`, and baseline, metric, test.
+    """
+    from analyses import buckets
+
+    base, parts = baseline or next(iter(experiment.systems)), []
+    for test in experiment.data.test_names:
+        runs = dict(_runs(experiment, root, test, None))
+        opened = [run.translations(test) for by_seed in runs.values() for run in by_seed.values()]
+        for metric in metrics if opened else ():
+            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept or {}, test, metric)
+            lengths = [len(source.split()) for source in opened[0].test_set.sources]
+            groups = buckets.quantiles(lengths, LENGTH_GROUPS)
+            if base in statistics:
+                found = buckets.differences_over_seeds(statistics, groups, base, samples)
+                parts.append(found.assign(baseline=base, metric=metric, test=test))
+    return _stacked([*parts, buckets.differences_over_seeds({}, buckets.quantiles([1], 1), base)])
+
+
 def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Holm's correction over all differences of a metric in the table; the sign test is a family of its own."""
     from analyses.significance import holm
@@ -244,11 +274,11 @@ def remarks(experiment: Experiment, root: Path) -> list[str]:
 
 
 def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence[pd.DataFrame]) -> list[Path]:
-    """Write NAME.cells.csv, NAME.scores.csv and NAME.comparisons.csv to a folder, all or nothing.
+    """Write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv and NAME.lengths.csv to a folder, all or nothing.
 
     Raises FolderError if a file of such a name is no table.
     """
-    endings = ("cells.csv", "scores.csv", "comparisons.csv")
+    endings = ("cells.csv", "scores.csv", "comparisons.csv", "lengths.csv")
     names = [f"{experiment.name}.{ending}" for ending in endings]
     with atomic_replace_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
         for name, table in zip(names, tables, strict=True):
@@ -262,5 +292,5 @@ def _is_table(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.readline(1000).startswith(
-            (b"system,seed,state,step,steps", b"system,metric,", b"system,baseline,metric,")
+            (b"system,seed,state,step,steps", b"system,metric,", b"system,baseline,metric,", b"system,bucket,")
         )

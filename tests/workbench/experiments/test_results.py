@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from analyses import significance
+from analyses.buckets import LEAST
 from analyses.scores import extract
 from core_models.settings import ConfigError
 from workbench import cli
@@ -184,8 +185,8 @@ def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, 
     ]
     assert "plain.seed-3: missing" in found.stderr
     assert INTERVALS in found.stderr
-    cells_file, scores, comparisons = (
-        pd.read_csv(tmp_path / "out" / f"grid.{kind}.csv") for kind in ("cells", "scores", "comparisons")
+    cells_file, scores, comparisons, lengths = (
+        pd.read_csv(tmp_path / "out" / f"grid.{kind}.csv") for kind in ("cells", "scores", "comparisons", "lengths")
     )
     assert cells_file.state.tolist() == ["done"] * 8 + ["missing"] * 2, "two metrics of each cell that is done"
     means = cells_file[cells_file.state == "done"].groupby(["system", "metric"]).score.mean()
@@ -193,6 +194,12 @@ def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, 
     assert {"system", "baseline", "metric", "score", "delta", "low", "high", "p_value", "p_holm", "method", "test"} < {
         *comparisons.columns
     }
+    groups = lengths[(lengths.metric == "bleu") & (lengths.bucket != LEAST)]
+    assert groups.n.sum() == 30, "every sentence is in one group"
+    assert set(groups.system) == {"future"}
+    assert set(groups.seeds) == {2}
+    least = lengths[(lengths.metric == "bleu") & (lengths.bucket == LEAST)].iloc[0]
+    assert least.delta == groups.delta.min()
 
 
 def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs):
