@@ -19,33 +19,35 @@ Record = Mapping[str, Any]
 def table(rounds: Sequence[Sequence[Record]], peer: str = "marian") -> pd.DataFrame:
     """One row per engine: median speeds over rounds, ratios to the first engine and to `peer`, and their ceiling.
 
-    Columns for train and decode each: the speed; `ratio`, to the first engine; `ceiling`, the first engine's
-    multiply-adds divided by this engine's, an upper bound of the ratio; `share`, ratio divided by ceiling; `peer`, the
-    ratio to the peer. rounds: the same engines in the same order. Raises ValueError otherwise, and without rounds.
+    Columns: rounds, their number; for train and decode each: the speed; `ratio`, to the first engine; `ceiling`, the
+    first engine's multiply-adds divided by this engine's, an upper bound of the ratio; `share`, ratio divided by
+    ceiling; `peer`, the ratio to the peer. Ratios have their lowest and highest round as `_low` and `_high`.
+    rounds: the same engines in the same order. Raises ValueError otherwise, and without rounds.
     """
     names = [[record["engine"] for record in records] for records in rounds]
     if not rounds or any(records != names[0] or len(set(records)) < len(records) for records in names):
         raise ValueError(f"Every round measures the same engines, each once; these measured {names}.")
     rows = []
     for position, record in enumerate(rounds[0]):
-        row = {key: value for key, value in record.items() if key not in SPEEDS}
+        row = {key: value for key, value in record.items() if key not in SPEEDS} | {"rounds": len(rounds)}
         for speed in SPEEDS:
             if speed not in record:
                 continue
             work = speed.partition("_")[0]
             row[speed] = statistics.median(records[position][speed] for records in rounds)
             if speed in rounds[0][0]:  # the first engine may only decode
-                row[f"{work}_ratio"] = statistics.median(
-                    records[position][speed] / records[0][speed] for records in rounds
-                )
+                row |= _spread(f"{work}_ratio", [records[position][speed] / records[0][speed] for records in rounds])
             by_engine = [{other["engine"]: other for other in records} for records in rounds]
             if speed in by_engine[0].get(peer, ()):
-                row[f"{work}_peer"] = statistics.median(
-                    records[record["engine"]][speed] / records[peer][speed] for records in by_engine
-                )
+                name = record["engine"]
+                row |= _spread(f"{work}_peer", [records[name][speed] / records[peer][speed] for records in by_engine])
             count = f"{work}_multiply_adds"
             if count in record and f"{work}_ratio" in row:
                 row[f"{work}_ceiling"] = rounds[0][0][count] / record[count]
                 row[f"{work}_share"] = row[f"{work}_ratio"] / row[f"{work}_ceiling"]
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _spread(name: str, ratios: Sequence[float]) -> dict[str, float]:
+    return {name: statistics.median(ratios), f"{name}_low": min(ratios), f"{name}_high": max(ratios)}

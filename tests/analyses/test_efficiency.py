@@ -27,7 +27,10 @@ def test_ratios_are_medians_of_ratios_within_a_round():
     found = efficiency.table(ROUNDS).set_index("engine")
     assert found.train_tokens_per_second.to_list() == [20.0, 14.0, 16.0]
     assert found.train_ratio["b"] == pytest.approx(0.6)  # of 0.5, 0.6, 0.7; the ratio of medians would be 0.7
+    assert found.loc["b", ["train_ratio_low", "train_ratio_high"]].to_list() == pytest.approx([0.5, 0.7])
     assert found.train_peer["a"] == pytest.approx(2.0)  # of 2.5, 2.0, 1.25
+    assert found.loc["a", ["train_peer_low", "train_peer_high"]].to_list() == pytest.approx([1.25, 2.5])
+    assert set(found.rounds) == {3}
     assert found.train_ceiling["b"] == pytest.approx(0.75)
     assert found.train_share["b"] == pytest.approx(0.8)
 

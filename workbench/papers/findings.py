@@ -110,8 +110,7 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         if _bounds(ours):
             errors = (errors**2 + ((other[ours.high] - other[ours.low]).to_numpy(dtype=float) / 2) ** 2) ** 0.5
     if ours.rows == "rounds":
-        return {"gain": float(values.mean()), "low": float(values.min()), "high": float(values.max()),
-                "seeds": len(values), "smallest": math.nan}  # fmt: skip
+        return _over_rounds(rows, ours.value, values)
     if len(values) == 1:
         seeds = int(rows["seeds"].iloc[0]) if "seeds" in rows else 1
         low, high = float(values[0] - errors[0]), float(values[0] + errors[0])
@@ -120,6 +119,15 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         return {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds,
                 "smallest": smallest(low, high, seeds)}  # fmt: skip
     return _over_seeds(values, errors)
+
+
+def _over_rounds(rows: pd.DataFrame, value: str, values: Any) -> dict[str, Any]:
+    """The mean of measurements, and the range of their rounds: of all, where rows have their lowest and highest."""
+    ends = [rows.get(f"{value}_{end}", rows[value]).fillna(rows[value]) for end in ("low", "high")]
+    shift = values - rows[value]
+    count = int(rows["rounds"].sum()) if "rounds" in rows else len(values)
+    low, high = float((ends[0] + shift).min()), float((ends[1] + shift).max())
+    return {"gain": float(values.mean()), "low": low, "high": high, "seeds": count, "smallest": math.nan}
 
 
 def _over_seeds(values: Any, half_widths: Any) -> dict[str, Any]:
