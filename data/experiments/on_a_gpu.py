@@ -29,7 +29,7 @@ DOCUMENTS = [
     *("concatenation", "transformer-reg"),
 ]
 GRIDS = [  # in the order of their value; one that begins from another comes after it
-    *("claims-layers", "claims-past-future", "claims-combinations"),
+    *("claims-layers", "claims-past-future", "claims-combinations", "claims-future-cost"),
     *("controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
     *("controlled-past-future-long", "controlled-past-future-ablation", "controlled-recurrent"),
     *("controlled-recurrent-second-pass", "controlled-recurrent-longer-pass", "controlled-recurrent-rows"),
