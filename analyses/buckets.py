@@ -29,6 +29,7 @@ PRESETS: dict[str, tuple[float, ...]] = {
 }
 LENGTH_METRICS = ("length-ratio", "output-length")
 LEAST = "least"  # the bucket whose difference is the least of all
+DIFFERENCES = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high"]
 _OTHER, _NO_LABEL = "(other)", "(none)"
 
 
@@ -213,28 +214,31 @@ def differences_over_seeds(
 
     Intervals of a bucket are of that bucket alone. That of the row LEAST holds for the least true difference, above 0
     if the system is better in every bucket: it begins at the buckets' lowest lower end, and ends at the lowest upper
-    end of intervals that hold for all buckets together (Bonferroni). Empty buckets have no row.
-    Columns: system, bucket, low_edge, high_edge, n, seeds, delta, low, high.
+    end of intervals that hold for all buckets together (Bonferroni). Empty buckets have no row. Columns: `DIFFERENCES`.
     """
     held = [number for number in range(len(buckets)) if len(buckets.rows(number))]
-    rows = []
+    together = 1 - (1 - level) / max(1, len(held))
+    parts = []
     for system, by_seed in statistics.items():
         if system == baseline or not by_seed.keys() & statistics[baseline].keys():
             continue
-        found, upper = [], []
+        rows, upper_ends = [], []
         for number in held:
             members = buckets.rows(number)
-            old, new = (
-                {name: one.subset(members) for name, one in of.items()} for of in (statistics[baseline], by_seed)
-            )
-            one = compare_over_seeds(old, new, samples, seed, level)
-            upper.append(compare_over_seeds(old, new, samples, seed, 1 - (1 - level) / len(held)).high)
-            place = (buckets.labels[number], *buckets.bounds[number], len(members))
-            found.append((system, *place, one.seeds, one.delta, one.low, one.high))
-        least = (min(row[-3] for row in found), min(row[-2] for row in found), min(upper))
-        rows += [*found, (system, LEAST, np.nan, np.nan, sum(row[4] for row in found), found[0][5], *least)]
-    columns = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+            pair = _subsets(statistics[baseline], members), _subsets(by_seed, members)
+            found = compare_over_seeds(*pair, samples=samples, seed=seed, level=level)
+            upper_ends.append(compare_over_seeds(*pair, samples=samples, seed=seed, level=together).high)
+            place = (system, buckets.labels[number], *buckets.bounds[number], len(members))
+            rows.append((*place, found.seeds, found.delta, found.low, found.high))
+        table = pd.DataFrame(rows, columns=DIFFERENCES)
+        least = {"system": system, "bucket": LEAST, "n": table.n.sum(), "seeds": table.seeds.max(),
+                 "delta": table.delta.min(), "low": table.low.min(), "high": min(upper_ends)}  # fmt: skip
+        parts += [table, pd.DataFrame([least])]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=DIFFERENCES)
+
+
+def _subsets(by_seed: BySeed, members: np.ndarray) -> BySeed:
+    return {seed: statistics.subset(members) for seed, statistics in by_seed.items()}
 
 
 def _bands(statistics: Mapping[str, Statistics], systems: list[str], buckets: Buckets, samples: int, seed: int):

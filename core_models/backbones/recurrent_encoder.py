@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import record_function
 
-from core_models.backbones.transformer import Block, Positions, encode_stack
+from core_models.backbones.transformer import Block, encode_stack
 from core_models.config import ModelConfig
 from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.layers.deferred_linear import DeferredProducts
 from core_models.layers.dropout import Dropout
+from core_models.layers.positional_embedding import PositionalEmbedding
 from core_models.layers.recurrent import RECURRENCE, GatedUnit
 
 
@@ -57,7 +58,9 @@ class TransformerEncoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.scale = math.sqrt(config.d_model)
-        self.positions = Positions(config.d_model, config.position_embedding == "learned", config.max_positions)
+        self.positions = PositionalEmbedding(
+            config.d_model, config.position_embedding == "learned", config.max_positions
+        )
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.encoder_layers))
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
         self.drop = Dropout(config.dropout)

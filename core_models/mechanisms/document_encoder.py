@@ -15,10 +15,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from core_models.backbones.transformer import Positions
 from core_models.interface.mechanism import BackboneSpec, HookPoint, Mechanism, MechanismState, View
 from core_models.layers.attention import never_empty
 from core_models.layers.dropout import Dropout
+from core_models.layers.positional_embedding import PositionalEmbedding
 from core_models.mechanisms.document_context import (
     ContextAttention,
     LayerShares,
@@ -69,7 +69,7 @@ class DocumentEncoder(Mechanism):
         self.sides = sides_of(options.side)
         self.hook_points = tuple(SUBLAYER[side] for side in self.sides)
         self.embed, self.scale = spec.source_embedding, math.sqrt(spec.widths["stream"])
-        self.positions = Positions(spec.widths["stream"], False, 0)
+        self.positions = PositionalEmbedding(spec.widths["stream"], False, 0)
         self.encoder = nn.ModuleList(spec.encoder_layer() for _ in range(options.context_layers))
         for module in self.encoder.modules():
             if isinstance(module, nn.Linear):

@@ -151,8 +151,10 @@ def length_differences(
     """Differences to the baseline by length of the source, in `LENGTH_GROUPS` groups of about equal size.
 
     Lengths are words between spaces. Test sets that no cell here has translated are left out. Columns: those of
-    `analyses.buckets.differences_over_seeds`, and baseline, metric, test.
+    `analyses.buckets.DIFFERENCES`, and baseline, metric, test.
     """
+    import pandas as pd
+
     from analyses import buckets
 
     base, parts = baseline or next(iter(experiment.systems)), []
@@ -166,7 +168,7 @@ def length_differences(
             if base in statistics:
                 found = buckets.differences_over_seeds(statistics, groups, base, samples)
                 parts.append(found.assign(baseline=base, metric=metric, test=test))
-    return _stacked([*parts, buckets.differences_over_seeds({}, buckets.quantiles([1], 1), base)])
+    return _stacked(parts or [pd.DataFrame(columns=[*buckets.DIFFERENCES, "baseline", "metric", "test"])])
 
 
 def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:

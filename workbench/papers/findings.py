@@ -123,10 +123,10 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
 
 def _over_rounds(rows: pd.DataFrame, value: str, values: Any) -> dict[str, Any]:
     """The mean of measurements, and the range of their rounds: of all, where rows have their lowest and highest."""
-    ends = [rows.get(f"{value}_{end}", rows[value]).fillna(rows[value]) for end in ("low", "high")]
-    shift = values - rows[value]
+    lows, highs = (rows.get(f"{value}_{end}", rows[value]).fillna(rows[value]) for end in ("low", "high"))
+    subtracted = rows[value] - values
     count = int(rows["rounds"].sum()) if "rounds" in rows else len(values)
-    low, high = float((ends[0] + shift).min()), float((ends[1] + shift).max())
+    low, high = float((lows - subtracted).min()), float((highs - subtracted).max())
     return {"gain": float(values.mean()), "low": low, "high": high, "seeds": count, "smallest": math.nan}
 
 

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from core_models.backbones.rnnsearch import RNNSearch
-from core_models.backbones.transformer import Positions
 from core_models.config import ModelConfig
 from core_models.layers.attention import attend
+from core_models.layers.positional_embedding import PositionalEmbedding
 from core_models.layers.recurrent import AdditiveAttention, GatedUnit
 from core_models.layers.tanh import tanh
 from core_models.settings import ConfigError
@@ -122,7 +122,7 @@ def test_the_decoder_is_pytorchs(norm):
 
 
 def test_sinusoids_are_vaswanis_and_grow_on_demand():
-    positions = Positions(8, learned=False, longest=4)
+    positions = PositionalEmbedding(8, learned=False, longest=4)
     rows = positions(0, 150)
     for position, column in [(0, 0), (1, 3), (70, 4), (149, 7)]:
         angle = position / 10000 ** (2 * (column // 2) / 8)
@@ -134,7 +134,7 @@ def test_sinusoids_are_vaswanis_and_grow_on_demand():
 
 def test_learned_positions_end_where_their_table_ends():
     with pytest.raises(ValueError, match="5 positions does not fit the 4 learned ones"):
-        Positions(8, learned=True, longest=4)(0, 5)
+        PositionalEmbedding(8, learned=True, longest=4)(0, 5)
 
 
 def pytorch_cell(unit: GatedUnit, inputs: int, width: int) -> nn.GRUCell:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from core_models.backbones.rnnsearch import RNNSearch
-from core_models.backbones.transformer import Positions
+from core_models.layers.positional_embedding import PositionalEmbedding
 from core_models.layers.recurrent import GatedUnit, LongShortTermUnit
 from core_models.mechanisms.capsule_regularization import CapsuleRegularization
 from core_models.mechanisms.future_cost import FutureCost
@@ -202,7 +202,7 @@ RULES: dict[type[nn.Module], dict[str, Callable]] = {
     nn.LayerNorm: {"weight": lambda m: Constant(1), "bias": lambda m: Constant(0)},
     nn.Linear: {"weight": lambda m: Xavier(), "bias": lambda m: Constant(0)},
     nn.Embedding: {"weight": lambda m: Normal(m.embedding_dim**-0.5)},
-    Positions: {"learned": lambda m: Normal(m.width**-0.5)},
+    PositionalEmbedding: {"learned": lambda m: Normal(m.width**-0.5)},
     RNNSearch: {"vocabulary_bias": lambda m: Constant(0)},
     GatedUnit: {"from_state.weight": lambda m: Orthogonal()},
     LongShortTermUnit: {"from_input.bias": _forget_gate_open},

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 from core_models import checkpoint
-from core_models.backbones import transformer
 from core_models.checkpoint import write_weights
+from core_models.layers import positional_embedding
 from core_models.text.batch_loader import BatchLoader
 from core_models.training import loop, validation
 from core_models.training.fit import fit
@@ -267,7 +267,7 @@ class ShortTables:
     """No fault: tables of positions so short that each process's sentences make its own grow, by other lengths."""
 
     def __call__(self) -> None:
-        transformer.FIRST_POSITIONS = 4
+        positional_embedding.FIRST_POSITIONS = 4
 
 
 @dataclass(frozen=True)
