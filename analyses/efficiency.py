@@ -21,7 +21,8 @@ def table(rounds: Sequence[Sequence[Record]], peer: str = "marian") -> pd.DataFr
 
     Columns: rounds, their number; for train and decode each: the speed; `ratio`, to the first engine; `ceiling`, the
     first engine's multiply-adds divided by this engine's, an upper bound of the ratio; `share`, ratio divided by
-    ceiling; `peer`, the ratio to the peer. Ratios have their lowest and highest round as `_low` and `_high`.
+    ceiling; `peer`, the ratio to the peer; `ctranslate2`, that to CTranslate2 in the same precision. Ratios have their
+    lowest and highest round as `_low` and `_high`.
     rounds: the same engines in the same order. Raises ValueError otherwise, and without rounds.
     """
     names = [[record["engine"] for record in records] for records in rounds]
@@ -38,9 +39,11 @@ def table(rounds: Sequence[Sequence[Record]], peer: str = "marian") -> pd.DataFr
             if speed in rounds[0][0]:  # the first engine may only decode
                 row |= _spread(f"{work}_ratio", [records[position][speed] / records[0][speed] for records in rounds])
             by_engine = [{other["engine"]: other for other in records} for records in rounds]
-            if speed in by_engine[0].get(peer, ()):
-                name = record["engine"]
-                row |= _spread(f"{work}_peer", [records[name][speed] / records[peer][speed] for records in by_engine])
+            peers = {"peer": peer, "ctranslate2": f"ctranslate2-{record.get('precision')}"}
+            for column, other in peers.items():
+                if speed in by_engine[0].get(other, ()):
+                    ratios = [records[record["engine"]][speed] / records[other][speed] for records in by_engine]
+                    row |= _spread(f"{work}_{column}", ratios)
             count = f"{work}_multiply_adds"
             if count in record and f"{work}_ratio" in row:
                 row[f"{work}_ceiling"] = rounds[0][0][count] / record[count]

@@ -29,7 +29,8 @@ DOCUMENTS = [
     *("concatenation", "transformer-reg"),
 ]
 GRIDS = [  # in the order of their value; one that begins from another comes after it
-    *("claims-layers", "claims-past-future", "claims-combinations", "claims-future-cost"),
+    *("claims-layers", "claims-routing", "claims-past-future", "claims-combinations", "claims-future-cost"),
+    *("claims-documents", "claims-recurrent", "claims-recurrent-second-pass"),
     *("controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
     *("controlled-past-future-long", "controlled-past-future-ablation", "controlled-recurrent"),
     *("controlled-recurrent-second-pass", "controlled-recurrent-longer-pass", "controlled-recurrent-rows"),

@@ -55,6 +55,23 @@ def test_the_first_engine_may_only_decode():
     assert "train_peer" not in beside
 
 
+def test_decoding_beside_ctranslate2_is_of_the_same_precision():
+    def one_round(*speeds: float) -> list[dict[str, object]]:
+        engines = (
+            {"engine": "ours", "precision": "float32"},
+            {"engine": "ours int8", "precision": "int8"},
+            {"engine": "ctranslate2-float32"},
+            {"engine": "ctranslate2-int8"},
+        )
+        return [{**one, "decode_sentences_per_second": speed} for one, speed in zip(engines, speeds, strict=True)]
+
+    found = efficiency.table([one_round(10, 30, 20, 40), one_round(10, 30, 10, 30)]).set_index("engine")
+    assert found.decode_ctranslate2["ours"] == pytest.approx(0.75)  # of 0.5 and 1
+    assert found.decode_ctranslate2["ours int8"] == pytest.approx(0.875)  # of 0.75 and 1
+    assert found.loc["ours", ["decode_ctranslate2_low", "decode_ctranslate2_high"]].to_list() == [0.5, 1.0]
+    assert found.decode_ctranslate2.isna()["ctranslate2-int8"]
+
+
 @pytest.mark.parametrize("rounds", [[], [ROUNDS[0], ROUNDS[1][:2]], [[ROUNDS[0][0], ROUNDS[0][0]]]])
 def test_rounds_that_do_not_match_are_refused(rounds):
     with pytest.raises(ValueError, match="the same engines"):

@@ -42,7 +42,14 @@ class Step:
 
 
 def ours(
-    system: str, precision: str, device: str, threads: int, steps: int, guessed_seconds: float, compiled: bool = False
+    system: str,
+    precision: str,
+    device: str,
+    threads: int,
+    steps: int,
+    guessed_seconds: float,
+    compiled: bool = False,
+    decoding_only: bool = False,
 ) -> Engine:
     """A system of the catalogue as an engine, measured in a process of its own because of peak memory.
 
@@ -51,6 +58,7 @@ def ours(
     name = " ".join([system, *([] if precision == "float32" else [precision]), *(["compiled"] if compiled else [])])
     options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
     options += ["--compile-routing"] if compiled else []
+    options += ["--decoding-only"] if decoding_only else []
 
     def measure(length: int | None) -> Record:
         lengths = [] if length is None else ["--lengths", str(length)]
@@ -60,7 +68,9 @@ def ours(
     return Engine(name, measure, guessed_seconds)
 
 
-def others(python: str, threads: int, device: str, preset: str, guessed_seconds: float) -> list[Engine]:
+def others(
+    python: str, threads: int, device: str, preset: str, guessed_seconds: float, decoding_only: bool = False
+) -> list[Engine]:
     """The other engines, measured with an interpreter that has transformers and ctranslate2, else RunError."""
     _check_peers(python)
 
@@ -73,7 +83,12 @@ def others(python: str, threads: int, device: str, preset: str, guessed_seconds:
 
         return Engine(name, measure, guessed_seconds)
 
-    return [engine(name, works) for name, works in other_toolkits.ENGINES.items()]
+    asked = {"decode"} if decoding_only else {"train", "decode"}
+    return [
+        engine(name, [work for work in works if work in asked])
+        for name, works in other_toolkits.ENGINES.items()
+        if asked.intersection(works)
+    ]
 
 
 def _check_peers(python: str) -> None:

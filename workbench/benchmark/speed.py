@@ -185,6 +185,7 @@ def measure(
     device: str = "cpu",
     threads: int = 0,
     compile_routing: bool = False,
+    decoding_only: bool = False,
 ) -> dict[str, Any]:
     """All measurements of one system. Peak memory is of this process so far, so measure in a process of its own.
 
@@ -208,15 +209,16 @@ def measure(
         **({} if shape.length is None else {"length": shape.length}),
         **counts,
     }
-    if precision == "int8":  # decodes only
+    if precision == "int8":
         system = quantized(system)
-    else:
+    elif not decoding_only:
         record |= measure_training(system, shape, precision, compile_routing)
         record["train_memory_bytes"] = _peak_memory(device)
     record |= measure_decoding(system, shape, precision)
-    recorded = measure_decoding(system, shape, precision, record=True)
-    plain, recording = (decoded["decode_sentences_per_second"] for decoded in (record, recorded))
-    record["decode_recording_ratio"] = recording / plain
+    if not decoding_only:
+        recorded = measure_decoding(system, shape, precision, record=True)
+        plain, recording = (decoded["decode_sentences_per_second"] for decoded in (record, recorded))
+        record["decode_recording_ratio"] = recording / plain
     record |= multiply_adds(name, shape)  # last, since counting would add to the memory of training
     if "train_tokens_per_second" in record:
         done = record["train_multiply_adds"] * record["train_tokens_per_second"]

@@ -66,6 +66,9 @@ def benchmark_speed(
         bool,
         typer.Option("--compile-routing", help="Measure all but the first also with compiled routing, in training"),
     ] = False,
+    decoding_only: Annotated[
+        bool, typer.Option("--decoding-only", help="Measure the plain beam search alone, for short rounds")
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print a JSON record for each, measured once and in this process, without ratios"),
@@ -81,12 +84,19 @@ def benchmark_speed(
     _check(names, precisions, preset, device)
     if peers is not None and lengths is not None:
         refuse("--lengths: other engines are measured on one mix of lengths; leave out --peers")
+    if decoding_only and compile_routing:
+        refuse("--compile-routing is for training; leave out --decoding-only")
     need_folder(csv, "--csv")
     if as_json:
         if peers is not None or csv is not None or rounds > 1:
             refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
+        from workbench.benchmark.speed import measure
+        from workbench.benchmark.workload import Shape, of_length
+
         for kind, length, name in product(precisions, length_mixes, names):
-            _print_record(name, kind, device, threads, steps, length, compile_routing)
+            mixed = Shape(steps=steps)
+            shape = mixed if length is None else of_length(mixed, length)
+            say(json.dumps(measure(name, shape, kind, device, threads, compile_routing, decoding_only)))
         return
     from workbench.benchmark import rounds as in_rounds
     from workbench.benchmark import time_estimate
@@ -98,19 +108,29 @@ def benchmark_speed(
         "threads": threads,
         "steps": steps,
         "preset": preset,
+        "decoding_only": decoding_only,
         "machine": time_estimate.machine(device),
     }
     measurements = Measurements(csv, settings)
     rate = time_estimate.probe(device, threads)
     engines = [
-        in_rounds.ours(name, kind, device, threads, steps, time_estimate.seconds_of(name, steps, kind, rate), compiled)
+        in_rounds.ours(
+            name,
+            kind,
+            device,
+            threads,
+            steps,
+            time_estimate.seconds_of(name, steps, kind, rate),
+            compiled=compiled,
+            decoding_only=decoding_only,
+        )
         for kind in precisions
         for compiled in ([False, True] if compile_routing else [False])
         for name in names[compiled:]
     ]
     if peers is not None:
         peer_seconds = time_estimate.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
-        engines += in_rounds.others(peers, threads, device, preset, peer_seconds)
+        engines += in_rounds.others(peers, threads, device, preset, peer_seconds, decoding_only)
     planned = in_rounds.plan(length_mixes, rounds, engines)
     _announce(planned, measurements)
     for step in in_rounds.measured(planned, measurements):
@@ -185,18 +205,6 @@ def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device:
     for precision in precisions:
         if precision not in ("float32", "bfloat16", "int8"):
             refuse(f"--precision {precision}: choose float32, bfloat16 or int8")
-
-
-def _print_record(
-    name: str, precision: str, device: str, threads: int, steps: int, length: int | None, compile_routing: bool
-) -> None:
-    from workbench.benchmark.speed import measure
-    from workbench.benchmark.workload import Shape, of_length
-
-    mixed = Shape(steps=steps)
-    shape = mixed if length is None else of_length(mixed, length)
-    measured = measure(name, shape, precision, device, threads=threads, compile_routing=compile_routing)
-    say(json.dumps(measured))
 
 
 def _lengths(text: str | None) -> list[int | None]:

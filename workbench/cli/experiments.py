@@ -118,8 +118,8 @@ def experiment_table(
     csv: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv and, by length of the source, "
-            "NAME.lengths.csv to"
+            help="Folder to write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv, NAME.lengths.csv (differences "
+            "by length of the source) and NAME.dev-losses.csv to"
         ),
     ] = None,
     segments: Annotated[
@@ -146,7 +146,8 @@ def experiment_table(
     if csv is not None:
         cells = results.cell_table(experiment, root, metric_names, kept)
         lengths = results.length_differences(experiment, root, metric_names, baseline, n_resamples, kept)
-        written = results.write_csv(experiment, root, csv, (cells, scores, comparisons, lengths))
+        losses = results.dev_loss_table(experiment, root, csv)
+        written = results.write_csv(experiment, root, csv, (cells, scores, comparisons, lengths, losses))
         say("\n".join(map(str, written)))
 
 

@@ -15,7 +15,7 @@ from workbench.experiments import kept_segments
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.experiments.kept_segments import Kept
 from workbench.store.csv_cells import csv_text
-from workbench.store.runs import Run, RunError, open_run, precision_note
+from workbench.store.runs import Run, RunError, open_run, precision_note, training_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from analyses.scores import Statistics
 
 METRICS = ("bleu", "chrf")
+DEV_LOSSES = ["system", "seed", "step", "tokens", "dev_loss"]
 LENGTH_GROUPS = 6  # of sources, as many as Duan 2020, Figure 2, has
 INTERVALS = (
     "Intervals: 95%, Student's t of the seeds and the bootstrap of the sentences added in quadrature; p inverts them."
@@ -171,6 +172,34 @@ def length_differences(
     return _stacked(parts or [pd.DataFrame(columns=[*buckets.DIFFERENCES, "baseline", "metric", "test"])])
 
 
+def dev_loss_table(experiment: Experiment, root: Path, folder: Path | None = None) -> pd.DataFrame:
+    """The dev loss at every validation of the finished cells, in nats a target token.
+
+    folder: of the tables of an earlier call (`write_csv`), whose rows of cells that are not here are kept.
+    Columns: system, seed, step, tokens (target tokens trained on), dev_loss.
+    """
+    import pandas as pd
+
+    here = [cell for cell in cells(experiment, root) if cell.state == "done"]
+    parts = []
+    for cell in here:
+        log = training_table([open_run(cell.folder)])
+        losses = log[log["name"] == "dev_main_loss"].rename(columns={"value": "dev_loss"})
+        parts.append(losses.assign(system=cell.system, seed=cell.seed)[DEV_LOSSES])
+    earlier = folder and folder / f"{experiment.name}.dev-losses.csv"
+    if earlier and earlier.is_file():
+        stored = pd.read_csv(earlier)
+        written_here = pd.MultiIndex.from_tuples([(cell.system, cell.seed) for cell in here], names=["system", "seed"])
+        parts.append(stored[~stored.set_index(["system", "seed"]).index.isin(written_here)])
+    table = _stacked([*parts, pd.DataFrame(columns=DEV_LOSSES)])
+    order = {system: number for number, system in enumerate(experiment.systems)}
+    return table.sort_values(
+        ["system", "seed", "step"],
+        key=lambda column: column.map(order) if column.name == "system" else column,
+        ignore_index=True,
+    )
+
+
 def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Holm's correction over all differences of a metric in the table; the sign test is a family of its own."""
     from analyses.significance import holm
@@ -276,11 +305,11 @@ def remarks(experiment: Experiment, root: Path) -> list[str]:
 
 
 def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence[pd.DataFrame]) -> list[Path]:
-    """Write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv and NAME.lengths.csv to a folder, all or nothing.
+    """Write the tables of cells, scores, comparisons, lengths and dev losses to a folder, NAME.cells.csv and so on.
 
-    Raises FolderError if a file of such a name is no table.
+    All of them are written, or none. Raises FolderError if a file of such a name is no table.
     """
-    endings = ("cells.csv", "scores.csv", "comparisons.csv", "lengths.csv")
+    endings = ("cells.csv", "scores.csv", "comparisons.csv", "lengths.csv", "dev-losses.csv")
     names = [f"{experiment.name}.{ending}" for ending in endings]
     with atomic_replace_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
         for name, table in zip(names, tables, strict=True):
@@ -294,5 +323,5 @@ def _is_table(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.readline(1000).startswith(
-            (b"system,seed,state,step,steps", b"system,metric,", b"system,baseline,metric,", b"system,bucket,")
+            (b"system,seed,st", b"system,metric,", b"system,baseline,metric,", b"system,bucket,")
         )

@@ -96,7 +96,8 @@ def test_every_system_is_guessed_and_more_work_takes_longer():
 
 def _kept(table: Path, **settings: object) -> Measurements:
     """Measurements of two systems in two rounds, as `workbench benchmark speed` keeps them here."""
-    own = {"device": "cpu", "threads": 0, "steps": 12, "preset": "small", "machine": time_estimate.machine("cpu")}
+    own = {"device": "cpu", "threads": 0, "steps": 12, "preset": "small", "decoding_only": False}
+    own |= {"machine": time_estimate.machine("cpu")}
     found = Measurements(table, own | settings)
     for number in (1, 2):
         for place, name in enumerate(("transformer:preset=small", "rnnsearch:preset=small"), start=1):
@@ -130,6 +131,7 @@ def test_the_same_command_again_measures_nothing_and_writes_the_table(tmp_path):
         (("--steps", 13), "was measured with steps 12, this is 13"),
         (("--preset", "base"), "was measured with preset small, this is base"),
         (("--threads", 3), "was measured with threads 0, this is 3"),
+        (("--decoding-only",), "was measured with decoding_only False, this is True"),
     ],
 )
 def test_other_settings_are_refused_and_nothing_is_changed(tmp_path, options, message):
@@ -193,6 +195,11 @@ def test_a_table_without_its_measurements_is_not_written_over(tmp_path):
 def test_what_is_named_twice_is_refused_before_anything_is_measured(names):
     code, _, said = _bench(*names)
     assert (code, "is named twice" in said) == (2, True), said
+
+
+def test_compiled_routing_is_refused_where_nothing_is_trained():
+    code, _, said = _bench("transformer", "em-routing", "--compile-routing", "--decoding-only")
+    assert (code, "--compile-routing is for training" in said) == (2, True), said
 
 
 def test_other_engines_that_are_not_installed_are_a_sentence(tmp_path):

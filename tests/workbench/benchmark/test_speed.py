@@ -113,6 +113,12 @@ def test_a_measurement_has_every_number():
     assert 0 < found["train_matrix_share"] < 1
 
 
+def test_decoding_alone_is_measured_without_a_training_step():
+    found = measure("transformer:preset=tiny", SHAPE, threads=1, decoding_only=True)
+    assert found["decode_sentences_per_second"] > 0
+    assert not {name for name in found if name.startswith("train_")} - {"train_multiply_adds"}
+
+
 @pytest.mark.parametrize("preset", list(SHAPES))
 def test_other_engines_have_the_sizes_of_the_preset(preset):
     model, shape = describe(f"transformer:preset={preset}"), SHAPES[preset]

@@ -25,6 +25,7 @@ from workbench.experiments.results import (
     INTERVALS,
     ONE_SEED,
     cell_table,
+    dev_loss_table,
     readable,
     remarks,
     seed_tables,
@@ -200,6 +201,21 @@ def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, 
     assert set(groups.seeds) == {2}
     least = lengths[(lengths.metric == "bleu") & (lengths.bucket == LEAST)].iloc[0]
     assert least.delta == groups.delta.min()
+
+
+def test_dev_losses_are_those_of_the_logs_and_of_cells_that_are_elsewhere(grid, tmp_path):
+    experiment, root = grid
+    table = dev_loss_table(experiment, root)
+    for cell in cells(experiment, root):
+        logged = [event for event in open_run(cell.folder).events() if event["event"] == "valid"]
+        rows = table[(table.system == cell.system) & (table.seed == cell.seed)]
+        assert rows.dev_loss.tolist() == [event["main_loss"] for event in logged]
+        assert rows.step.tolist() == [event["step"] for event in logged]
+    assert table.system.unique().tolist() == list(experiment.systems)
+    kept = table.assign(dev_loss=7.0)
+    kept.to_csv(tmp_path / "grid.dev-losses.csv", index=False)
+    assert dev_loss_table(experiment, tmp_path / "none", tmp_path).equals(kept), "of other machines"
+    assert dev_loss_table(experiment, root, tmp_path).equals(table), "what is here stands for what was kept"
 
 
 def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs):

@@ -1,0 +1,71 @@
+"""What PAST and FUTURE hold, seed by seed, of an experiment's finished trainings: result files for the ledger.
+
+    python data/experiments/past_future_by_seed.py runs/claims-past-future
+
+Writes NAME.truth.csv (the figure `past-future-truth`), NAME.overlap.csv (the figure `overlap`) and NAME.coverage.csv
+(`workbench adequacy`) into data/experiments/results, a row for each seed and system, with their defaults. Seeds that
+are in a file already and have no training here stay.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analyses.past_future_gold import WORDS
+from core_models.resources import data_folder
+from workbench.evaluation.adequacy import adequacy_table, aligner_of
+from workbench.figures.drawing import draw
+from workbench.figures.request import Request
+from workbench.store.csv_cells import csv_text
+from workbench.store.runs import Run, open_run
+from workbench.views.past_future.gold_figures import TruthOptions, against_truth
+from workbench.views.past_future.measure import has_bags
+
+TEST, MARK = "test", ".seed-"
+Table = Callable[[Sequence[Run]], pd.DataFrame]
+
+
+def truth(runs: Sequence[Run]) -> pd.DataFrame:
+    areas = against_truth(Request(tuple(runs), TEST), TruthOptions()).areas.table
+    return areas.assign(words=areas["words"].map(WORDS))
+
+
+def overlap(runs: Sequence[Run]) -> pd.DataFrame:
+    """The means of the sentences, which the figure draws at the right of each panel."""
+    figure = draw("overlap", Request(tuple(run for run in runs if has_bags(run)), TEST, options={"printed": False}))
+    points = figure.table
+    points = points[points["mark"] == "points"]
+    return points.rename(columns={"panel": "system", "series": "side"})[["system", "side", "value", "low", "high", "n"]]
+
+
+def coverage(runs: Sequence[Run]) -> pd.DataFrame:
+    aligner, _ = aligner_of(runs, TEST)
+    return adequacy_table(runs, TEST, aligner)
+
+
+def main(folder: Path) -> None:
+    seeds: dict[int, list[Run]] = {}
+    for cell in sorted(folder.glob(f"[!.]*{MARK}*")):
+        run = open_run(cell)
+        if TEST in run.tests():
+            seeds.setdefault(int(run.name.rpartition(MARK)[2]), []).append(run)
+    tables: dict[str, Table] = {"truth": truth, "overlap": overlap, "coverage": coverage}
+    for what, table in tables.items():
+        path = data_folder() / "experiments" / "results" / f"{folder.name}.{what}.csv"
+        parts = [table(runs).assign(seed=seed) for seed, runs in sorted(seeds.items())]
+        if path.is_file():
+            kept = pd.read_csv(path)
+            parts.append(kept[~kept["seed"].isin(list(seeds))])
+        found = pd.concat(parts, ignore_index=True).sort_values("seed", kind="stable")
+        found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
+        order = ["seed", *(column for column in found if column != "seed")]
+        path.write_text(csv_text(found[order].round(4)), encoding="utf-8")
+        print(f"{path.name}: {len(found)} rows")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
