@@ -189,6 +189,7 @@ def measure(
 ) -> dict[str, Any]:
     """All measurements of one system. Peak memory is of this process so far, so measure in a process of its own.
 
+    decoding_only: no training, and no search that records.
     train_matrix_share: multiply-adds of training per second over those of one large product.
     """
     import torch

@@ -90,13 +90,8 @@ def benchmark_speed(
     if as_json:
         if peers is not None or csv is not None or rounds > 1:
             refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
-        from workbench.benchmark.speed import measure
-        from workbench.benchmark.workload import Shape, of_length
-
         for kind, length, name in product(precisions, length_mixes, names):
-            mixed = Shape(steps=steps)
-            shape = mixed if length is None else of_length(mixed, length)
-            say(json.dumps(measure(name, shape, kind, device, threads, compile_routing, decoding_only)))
+            _print_record(name, steps, length, (kind, device, threads, compile_routing, decoding_only))
         return
     from workbench.benchmark import rounds as in_rounds
     from workbench.benchmark import time_estimate
@@ -205,6 +200,16 @@ def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device:
     for precision in precisions:
         if precision not in ("float32", "bfloat16", "int8"):
             refuse(f"--precision {precision}: choose float32, bfloat16 or int8")
+
+
+def _print_record(name: str, steps: int, length: int | None, conditions: tuple[str, str, int, bool, bool]) -> None:
+    """conditions: precision and what follows it in `speed.measure`."""
+    from workbench.benchmark.speed import measure
+    from workbench.benchmark.workload import Shape, of_length
+
+    mixed = Shape(steps=steps)
+    shape = mixed if length is None else of_length(mixed, length)
+    say(json.dumps(measure(name, shape, *conditions)))
 
 
 def _lengths(text: str | None) -> list[int | None]:
