@@ -5,6 +5,7 @@ Knows no torch; how settings are read and refused, `settings` knows.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -141,6 +142,11 @@ class ModelConfig(Section):
             if len(mechanism) != 1:
                 raise ValueError(f"mechanisms: each entry is one name with its options, not {mechanism!r}")
         return self
+
+    @property
+    def learned_positions(self) -> float:
+        """The number of learned positions; infinity with sinusoids."""
+        return self.max_positions if self.position_embedding == "learned" else math.inf
 
     def _check_mixed(self) -> None:
         """A recurrent decoder on a Transformer's encoder."""

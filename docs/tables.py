@@ -38,7 +38,9 @@ def filled(text: str) -> str:
 def result_table(name: str) -> str:
     """The table of a section of docs/tables.toml."""
     about = tomllib.loads((DOCS / "tables.toml").read_text(encoding="utf-8"))[name]
-    table = {"scores": _scores, "speed": _speed, "columns": _columns, "means": _means}[about["kind"]](about)
+    table = {"scores": _scores, "speed": _speed, "columns": _columns, "means": _means, "updates": _updates}[
+        about["kind"]
+    ](about)
     for header, printed in about.get("printed", {}).items():
         table[header] = [printed.get(system, "") for system in table.index]
     rows = [(f"`{system}`", *cells) for system, cells in zip(table.index, table.to_numpy(), strict=True)]
@@ -200,6 +202,21 @@ def _means(about: Mapping[str, Any]) -> pd.DataFrame:
         table = table[list(about["groups"])].rename(columns=about["groups"])
     digits = about.get("digits", 2)
     return _chosen(table.map(lambda value: "" if pd.isna(value) else f"{value + 1e-9:.{digits}f}"), about)
+
+
+def _updates(about: Mapping[str, Any]) -> pd.DataFrame:
+    """Differences of dev losses to the baseline over seeds, an update a column; an interval where there are several."""
+    from analyses.dev_losses import differences_by_update
+
+    rows = differences_by_update(_read(f"{about['file']}.dev-losses"), about["baseline"])
+    rows = rows[rows["step"].isin(about["steps"])]
+    written = [
+        f"{row.delta:+.4f}" + ("" if row.seeds == 1 else f" [{row.low:+.4f}, {row.high:+.4f}]")
+        for row in rows.itertuples()
+    ]
+    table = rows.assign(written=written).pivot(index="system", columns="step", values="written").fillna("")
+    table.columns = [f"{step:,} updates" for step in table.columns]
+    return _chosen(table, about)
 
 
 def _values(annotation: Any) -> str:

@@ -18,6 +18,7 @@ from core_models.decoding.compiled_step import CompiledStep
 from core_models.decoding.length_limits import output_limits
 from core_models.decoding.quantization import quantized
 from core_models.inspection import logit_lens
+from core_models.settings import ConfigError
 from core_models.system import System
 from core_models.text.batches import Batch, context_lengths
 from core_models.text.buckets import filled
@@ -40,12 +41,18 @@ class Inference:
         """Beam search; prefixes: the pieces that each output begins with. record: keep the search tree."""
         sentences = len(batch)
         if config.compile:
-            batch = filled(batch, config.batch_tokens // config.beam)
+            positions = min(system.config.learned_positions for system in self.systems)
+            batch = filled(batch, config.batch_tokens // config.beam, positions)
         batch = batch.to(self.device)
         limits, forced = self._limits(batch, config), None
         limits[sentences:] = 1  # those that fill the batch up
         if prefixes is not None:
             longest = max(map(len, prefixes), default=0)
+            if longest + 1 > self._target_room:
+                raise ConfigError(
+                    f"a prefix of {longest} pieces, and </s>, does not fit the {self._target_room} target positions "
+                    "of this model; shorten it or train with larger max_positions"
+                )
             rows = [*prefixes, *[()] * (len(batch) - sentences)]
             forced = torch.tensor(
                 [[*row, *[-1] * (longest - len(row))] for row in rows], dtype=torch.long, device=self.device
@@ -97,7 +104,11 @@ class Inference:
         return target_log_probs, writer.sentences({**lengths, "target": trace_ends, **context_lengths(batch)})
 
     def _limits(self, batch: Batch, config: SearchConfig) -> Tensor:
-        return output_limits(batch.source_mask, config, min(system.backbone.target_room for system in self.systems))
+        return output_limits(batch.source_mask, config, self._target_room)
+
+    @property
+    def _target_room(self) -> float:
+        return min(system.backbone.target_room for system in self.systems)
 
     @cached_property
     def _quantized(self) -> list[System]:

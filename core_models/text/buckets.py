@@ -6,6 +6,7 @@ batch up have one source word and no target word: they take part in no loss and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,9 +25,12 @@ def rounded(sizes: np.ndarray | int) -> np.ndarray:
     return -(-sizes // step) * step
 
 
-def filled(batch: Batch, token_budget: int) -> Batch:
-    """The batch with the shape of its bucket: rounded lengths, and as many sentences as the budget has room for."""
-    source, target = (int(rounded(side.shape[1])) for side in (batch.source, batch.target))
+def filled(batch: Batch, token_budget: int, positions: float = math.inf) -> Batch:
+    """The batch with the shape of its bucket: rounded lengths, and as many sentences as the budget has room for.
+
+    positions: the model's number of learned positions, past which no length is rounded up.
+    """
+    source, target = (_rounded_within(side.shape[1], positions) for side in (batch.source, batch.target))
     context, width = batch.context, max(source, target)
     if context is not None:
         context = _widened(context)
@@ -48,6 +52,10 @@ def filled(batch: Batch, token_budget: int) -> Batch:
     grown.source[len(batch) :, 0], grown.source_mask[len(batch) :, 0] = EOS, True
     grown.target_in[len(batch) :, 0] = BOS
     return grown
+
+
+def _rounded_within(length: int, positions: float) -> int:
+    return int(max(length, min(rounded(length), positions)))
 
 
 def _padded(values: torch.Tensor, width: int, more: int) -> torch.Tensor:

@@ -260,10 +260,10 @@ def _check_positions(system: System, where: str, source: int, target: int = 0) -
     model = system.config
     encoder = "transformer" in (model.backbone, model.encoder)
     needed = max(source if encoder else 0, target if model.backbone == "transformer" else 0)
-    if model.position_embedding == "learned" and needed > model.max_positions:
+    if needed > model.learned_positions:
         raise ConfigError(
-            f"{where}: a sentence has {needed} pieces, </s> counted, and this model learns {model.max_positions} "
-            "positions; raise max_positions, or prepare with a smaller max_length"
+            f"{where}: a sentence needs {needed} positions, those of </s> and of filling counted, and this model "
+            f"learns {model.max_positions}; raise max_positions, or prepare with a smaller max_length"
         )
 
 

@@ -146,12 +146,15 @@ def _bounds(ours: Measurement) -> list[str]:
 
 
 def _chosen(table: pd.DataFrame, where: Mapping[str, str | int], path: Path) -> pd.DataFrame:
-    """The rows in which columns have these values; a system may stand there with settings that all share."""
+    """The rows in which columns have these values, numbers and texts; raises RunError if there is none."""
+    import pandas as pd
+
     rows = table
     for column, value in where.items():
         if column not in table:
             raise RunError(f"{path}: there is no column {column!r}")
-        rows = rows[rows[column].astype(str) == str(value)]
+        number = isinstance(value, int)  # beside cells without a number it stands there as 3.0
+        rows = rows[(pd.to_numeric(rows[column], errors="coerce") if number else rows[column].astype(str)) == value]
     if rows.empty:
         raise RunError(f"{path}: there is no row of {dict(where)}")
     return rows

@@ -42,6 +42,22 @@ def test_a_compiled_search_finds_the_same(names, monkeypatch):
             assert (other.tree.word, other.tree.fate) == (result.tree.word, result.tree.fate)
 
 
+def test_filling_stays_within_learned_positions(monkeypatch):
+    torch._dynamo.reset()
+    plain = torch.compile
+    monkeypatch.setattr(compiled_step.torch, "compile", lambda step, mode: plain(step, backend="aot_eager"))
+    inference = Inference([random_system("transformer:position_embedding=learned,max_positions=11")])
+    batch = batch_of(inference.systems[0], random_sentences([10, 2], 1))  # eleven positions, rounded up to twelve
+    config = SearchConfig(beam=2, max_length=40)
+    eager, compiled = (
+        inference.search(batch, None, config.model_copy(update={"compile": value}), False) for value in (False, True)
+    )
+    assert [one.hypotheses[0].words for one in compiled] == [one.hypotheses[0].words for one in eager]
+    for value in (False, True):
+        with pytest.raises(ConfigError, match="prefix of 12 pieces, and </s>, does not fit the 11 target"):
+            inference.search(batch, [[4] * 12, []], config.model_copy(update={"compile": value}), False)
+
+
 def test_a_search_that_keeps_finished_hypotheses_is_not_compiled():
     with pytest.raises(ConfigError, match="compile: a search that keeps finished"):
         parse(SearchConfig, {"compile": True, "finished_hypotheses": "keep"})

@@ -124,5 +124,5 @@ def test_a_dev_text_that_could_not_be_translated_is_refused_before_training(long
 
 
 def test_sentences_longer_than_the_learned_positions_are_refused_before_training(new_run):
-    with pytest.raises(ConfigError, match=r"train: a sentence has \d+ pieces, </s> counted, .* learns 3 positions"):
+    with pytest.raises(ConfigError, match=r"train: a sentence needs \d+ positions, .* learns 3;"):
         fit(new_run("short", "transformer:position_embedding=learned,max_positions=3"), device="cpu")
