@@ -55,7 +55,7 @@ def filled(batch: Batch, token_budget: int, positions: float = math.inf) -> Batc
 
 
 def _rounded_within(length: int, positions: float) -> int:
-    return int(max(length, min(rounded(length), positions)))
+    return max(length, int(min(int(rounded(length)), positions)))
 
 
 def _padded(values: torch.Tensor, width: int, more: int) -> torch.Tensor:

@@ -118,7 +118,7 @@ def test_a_dev_text_that_could_not_be_translated_is_refused_before_training(long
     run = lay_out_run(
         tmp_path / "learned", long_dev, "transformer:position_embedding=learned,max_positions=110", **watched
     )
-    with pytest.raises(ConfigError, match=r"watches: a sentence has \d+ pieces, .* learns 110 positions"):
+    with pytest.raises(ConfigError, match=r"watches: a sentence needs \d+ positions, .* learns 110;"):
         fit(run, device="cpu", score=lambda *_: 0.0)
     assert not (run / "training.jsonl").exists()
 
