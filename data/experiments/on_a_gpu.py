@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -31,6 +33,7 @@ DOCUMENTS = [
 GRIDS = [  # in the order of their value; one that begins from another comes after it
     *("claims-layers", "claims-routing", "claims-past-future", "claims-combinations", "claims-future-cost"),
     *("claims-documents", "claims-recurrent", "claims-recurrent-second-pass"),
+    *("scale-width-64", "scale-width-256", "scale-sentences-5000", "scale-sentences-15000"),
     *("controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
     *("controlled-past-future-long", "controlled-past-future-ablation", "controlled-recurrent"),
     *("controlled-recurrent-second-pass", "controlled-recurrent-longer-pass", "controlled-recurrent-rows"),
@@ -116,7 +119,7 @@ def trainings(asked: argparse.Namespace) -> list[Part]:
     """A part a grid; those of files only where their folder is named."""
     found = []
     for grid in [_tiny_grid(asked.results)] if asked.tiny else [ROOT / f"data/experiments/{one}.yaml" for one in GRIDS]:
-        files = _files(grid.stem, asked.data)
+        files = _files(grid, asked.data)
         if files is None:
             continue
         data = ["--data", str(files)] if files.parts else []
@@ -127,14 +130,14 @@ def trainings(asked: argparse.Namespace) -> list[Part]:
     return found
 
 
-def _files(grid: str, data: Path | None) -> Path | None:
+def _files(grid: Path, data: Path | None) -> Path | None:
     """The folder of a grid's files; an empty path where it needs none, None where it is not at hand."""
-    if grid.startswith(("controlled", "tiny")):
+    if "controlled" in yaml.safe_load(grid.read_text(encoding="utf-8"))["data"]:
         return Path()
     if data is None:
         return None
-    first = grid.partition("-")[0]
-    inner = {"multi30k": "multi30k", "tatoeba": grid.removesuffix("-second-pass")}.get(first)
+    first = grid.stem.partition("-")[0]
+    inner = {"multi30k": "multi30k", "tatoeba": grid.stem.removesuffix("-second-pass")}.get(first)
     return data / inner if inner else data
 
 
@@ -146,8 +149,6 @@ def _table(grid: Path, results: Path) -> list[str]:
 
 def _tiny_grid(results: Path) -> Path:
     """controlled-layers.yaml with so little text, so small a system and so few steps that it takes seconds."""
-    import yaml
-
     grid = yaml.safe_load((ROOT / "data/experiments/controlled-layers.yaml").read_text())
     grid["name"], grid["seeds"], grid["systems"] = "tiny", [1], {"transformer": "transformer:preset=tiny"}
     grid["data"]["pieces"] = 200
