@@ -15,6 +15,7 @@ from pathlib import Path
 
 from workbench.benchmark import other_toolkits
 from workbench.benchmark.measurements import Key, Measurements, Record
+from workbench.benchmark.workload import Conditions
 from workbench.jobs import safe_path
 from workbench.store.runs import RunError
 
@@ -41,24 +42,18 @@ class Step:
     seconds_left: float
 
 
-def ours(
-    system: str,
-    precision: str,
-    device: str,
-    threads: int,
-    steps: int,
-    guessed_seconds: float,
-    compiled: bool = False,
-    decoding_only: bool = False,
-) -> Engine:
+def ours(system: str, steps: int, conditions: Conditions, guessed_seconds: float) -> Engine:
     """A system of the catalogue as an engine, measured in a process of its own because of peak memory.
 
-    compiled: its routing is.
+    steps: the number of timed training steps.
     """
-    name = " ".join([system, *([] if precision == "float32" else [precision]), *(["compiled"] if compiled else [])])
-    options = ["--json", "--precision", precision, "--device", device, "--threads", str(threads), "--steps", str(steps)]
-    options += ["--compile-routing"] if compiled else []
-    options += ["--decoding-only"] if decoding_only else []
+    precision, threads = conditions.precision, conditions.threads
+    options = ["--json", "--precision", precision, "--device", conditions.device]
+    options += ["--threads", str(threads), "--steps", str(steps)]
+    options += ["--compile-routing"] if conditions.compile_routing else []
+    options += ["--decoding-only"] if conditions.decoding_only else []
+    marks = [*([] if precision == "float32" else [precision]), *(["compiled"] if conditions.compile_routing else [])]
+    name = " ".join([system, *marks])
 
     def measure(length: int | None) -> Record:
         lengths = [] if length is None else ["--lengths", str(length)]
@@ -68,11 +63,13 @@ def ours(
     return Engine(name, measure, guessed_seconds)
 
 
-def others(
-    python: str, threads: int, device: str, preset: str, guessed_seconds: float, decoding_only: bool = False
-) -> list[Engine]:
-    """The other engines, measured with an interpreter that has transformers and ctranslate2, else RunError."""
+def others(python: str, preset: str, conditions: Conditions, guessed_seconds: float) -> list[Engine]:
+    """The other engines, measured with an interpreter that has transformers and ctranslate2, else RunError.
+
+    Each has precisions of its own: those of the conditions do not count.
+    """
     _check_peers(python)
+    threads, device = conditions.threads, conditions.device
 
     def engine(name: str, works: Sequence[str]) -> Engine:
         def measure(length: int | None) -> Record:
@@ -83,7 +80,7 @@ def others(
 
         return Engine(name, measure, guessed_seconds)
 
-    asked = {"decode"} if decoding_only else {"train", "decode"}
+    asked = {"decode"} if conditions.decoding_only else {"train", "decode"}
     return [
         engine(name, [work for work in works if work in asked])
         for name, works in other_toolkits.ENGINES.items()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.benchmark.workload import FIRST_WORD, Shape, decoding_batches, training_pairs
+from workbench.benchmark.workload import FIRST_WORD, Conditions, Shape, decoding_batches, training_pairs
 
 if TYPE_CHECKING:
     from core_models.system import System
@@ -178,18 +178,10 @@ def _counted(work: Callable[[], None]) -> float:
     return counter.get_total_flops() / 2
 
 
-def measure(
-    name: str,
-    shape: Shape,
-    precision: str = "float32",
-    device: str = "cpu",
-    threads: int = 0,
-    compile_routing: bool = False,
-    decoding_only: bool = False,
-) -> dict[str, Any]:
+def measure(name: str, shape: Shape, conditions: Conditions) -> dict[str, Any]:
     """All measurements of one system. Peak memory is of this process so far, so measure in a process of its own.
 
-    decoding_only: no training, and no search that records.
+    Decoding alone has no search that records.
     train_matrix_share: multiply-adds of training per second over those of one large product.
     """
     import torch
@@ -197,8 +189,9 @@ def measure(
     from core_models.decoding.quantization import quantized
     from core_models.system_builder import build, parameters
 
-    if threads:
-        torch.set_num_threads(threads)
+    precision, device = conditions.precision, conditions.device
+    if conditions.threads:
+        torch.set_num_threads(conditions.threads)
     torch.manual_seed(1)
     system = build(name, shape.vocabulary).to(device)
     counts = parameters(system)
@@ -212,11 +205,11 @@ def measure(
     }
     if precision == "int8":
         system = quantized(system)
-    elif not decoding_only:
-        record |= measure_training(system, shape, precision, compile_routing)
+    elif not conditions.decoding_only:
+        record |= measure_training(system, shape, precision, conditions.compile_routing)
         record["train_memory_bytes"] = _peak_memory(device)
     record |= measure_decoding(system, shape, precision)
-    if not decoding_only:
+    if not conditions.decoding_only:
         recorded = measure_decoding(system, shape, precision, record=True)
         plain, recording = (decoded["decode_sentences_per_second"] for decoded in (record, recorded))
         record["decode_recording_ratio"] = recording / plain

@@ -39,6 +39,17 @@ class Shape:
     length: int | None = None
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """What an engine is measured under; threads: 0 for its own choice."""
+
+    precision: str = "float32"
+    device: str = "cpu"
+    threads: int = 0
+    compile_routing: bool = False
+    decoding_only: bool = False
+
+
 def of_length(shape: Shape, length: int) -> Shape:
     """The workload with one length for sources, targets and outputs; decoding writes about half as many words."""
     written = shape.sentences * shape.forced_length / 2

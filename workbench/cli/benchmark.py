@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from workbench.benchmark.measurements import Key, Measurements
     from workbench.benchmark.rounds import Engine, Step
+    from workbench.benchmark.workload import Conditions
 
     Planned = Sequence[tuple[Key, Engine]]
 
@@ -87,17 +88,24 @@ def benchmark_speed(
     if decoding_only and compile_routing:
         refuse("--compile-routing is for training; leave out --decoding-only")
     need_folder(csv, "--csv")
-    if as_json:
-        if peers is not None or csv is not None or rounds > 1:
-            refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
-        for kind, length, name in product(precisions, length_mixes, names):
-            _print_record(name, steps, length, (kind, device, threads, compile_routing, decoding_only))
-        return
-    from workbench.benchmark import rounds as in_rounds
+    if as_json and (peers is not None or csv is not None or rounds > 1):
+        refuse("--json measures once, in this process, and prints; leave out --peers, --csv and --rounds")
     from workbench.benchmark import time_estimate
     from workbench.benchmark.measurements import Measurements
+    from workbench.benchmark.rounds import measured, plan
+    from workbench.benchmark.workload import Conditions
     from workbench.store.csv_cells import csv_text
 
+    once = as_json or not compile_routing  # else with plain and with compiled routing
+    conditions = [
+        Conditions(kind, device, threads, compiled, decoding_only)
+        for kind in precisions
+        for compiled in ([compile_routing] if once else [False, True])
+    ]
+    if as_json:
+        for each, length, name in product(conditions, length_mixes, names):
+            _print_record(name, steps, length, each)
+        return
     settings = {
         "device": device,
         "threads": threads,
@@ -107,28 +115,9 @@ def benchmark_speed(
         "machine": time_estimate.machine(device),
     }
     measurements = Measurements(csv, settings)
-    rate = time_estimate.probe(device, threads)
-    engines = [
-        in_rounds.ours(
-            name,
-            kind,
-            device,
-            threads,
-            steps,
-            time_estimate.seconds_of(name, steps, kind, rate),
-            compiled=compiled,
-            decoding_only=decoding_only,
-        )
-        for kind in precisions
-        for compiled in ([False, True] if compile_routing else [False])
-        for name in names[compiled:]
-    ]
-    if peers is not None:
-        peer_seconds = time_estimate.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
-        engines += in_rounds.others(peers, threads, device, preset, peer_seconds, decoding_only)
-    planned = in_rounds.plan(length_mixes, rounds, engines)
+    planned = plan(length_mixes, rounds, _engines(names, steps, conditions, preset, peers))
     _announce(planned, measurements)
-    for step in in_rounds.measured(planned, measurements):
+    for step in measured(planned, measurements):
         if not step.kept:
             say(_progress_line(step), err=True)
             if csv is not None:
@@ -140,6 +129,25 @@ def benchmark_speed(
         print_table(table.set_index("engine").T.reset_index(names="what"))
     else:
         print_table(table[[name for name in _BY_LENGTH if name in table]])
+
+
+def _engines(
+    names: Sequence[str], steps: int, conditions: Sequence[Conditions], preset: str, peers: str | None
+) -> list[Engine]:
+    """The systems under each of the conditions, all but the first with compiled routing; then the other engines."""
+    from workbench.benchmark import rounds, time_estimate
+
+    plain = conditions[0]
+    rate = time_estimate.probe(plain.device, plain.threads)
+    engines = [
+        rounds.ours(name, steps, each, time_estimate.seconds_of(name, steps, each.precision, rate))
+        for each in conditions
+        for name in names[each.compile_routing :]
+    ]
+    if peers is None:
+        return engines
+    seconds = time_estimate.seconds_of(_in_preset("transformer", preset), steps, "float32", rate)
+    return [*engines, *rounds.others(peers, preset, plain, seconds)]
 
 
 def _announce(planned: Planned, measurements: Measurements) -> None:
@@ -202,14 +210,13 @@ def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device:
             refuse(f"--precision {precision}: choose float32, bfloat16 or int8")
 
 
-def _print_record(name: str, steps: int, length: int | None, conditions: tuple[str, str, int, bool, bool]) -> None:
-    """conditions: precision and what follows it in `speed.measure`."""
+def _print_record(name: str, steps: int, length: int | None, conditions: Conditions) -> None:
     from workbench.benchmark.speed import measure
     from workbench.benchmark.workload import Shape, of_length
 
     mixed = Shape(steps=steps)
     shape = mixed if length is None else of_length(mixed, length)
-    say(json.dumps(measure(name, shape, *conditions)))
+    say(json.dumps(measure(name, shape, conditions)))
 
 
 def _lengths(text: str | None) -> list[int | None]:

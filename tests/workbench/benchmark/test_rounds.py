@@ -17,7 +17,7 @@ from workbench import cli
 from workbench.benchmark import rounds, time_estimate
 from workbench.benchmark.measurements import Key, Measurements
 from workbench.benchmark.rounds import Engine
-from workbench.benchmark.workload import Shape
+from workbench.benchmark.workload import Conditions, Shape
 from workbench.store.runs import RunError
 
 SETTINGS = {"device": "cpu", "steps": 12}
@@ -204,12 +204,12 @@ def test_compiled_routing_is_refused_where_nothing_is_trained():
 
 def test_other_engines_that_are_not_installed_are_a_sentence(tmp_path):
     with pytest.raises(RunError, match="cannot be started"):
-        rounds.others(str(tmp_path / "none"), 1, "cpu", "small", 1.0)
+        rounds.others(str(tmp_path / "none"), "small", Conditions(threads=1), 1.0)
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', encoding="utf-8")  # without site-packages
     bare.chmod(0o755)
     with pytest.raises(RunError, match="has no torch and no transformers and no ctranslate2; install it there"):
-        rounds.others(str(bare), 1, "cpu", "small", 1.0)
+        rounds.others(str(bare), "small", Conditions(threads=1), 1.0)
     code, _, said = _bench("transformer", "--peers", bare)
     assert code == 2
     assert re.fullmatch(r"workbench: --peers .*pip install torch transformers ctranslate2\n?", said), said

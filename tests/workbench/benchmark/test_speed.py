@@ -21,7 +21,7 @@ from workbench.benchmark import other_toolkits, profiling
 from workbench.benchmark.end_to_end import measure_trained
 from workbench.benchmark.profiling import profile
 from workbench.benchmark.speed import measure, multiply_adds
-from workbench.benchmark.workload import FIRST_WORD, SHAPES, Shape, decoding_batches, training_pairs
+from workbench.benchmark.workload import FIRST_WORD, SHAPES, Conditions, Shape, decoding_batches, training_pairs
 from workbench.store.runs import RunError, open_run
 
 SHAPE = Shape(vocabulary=50, steps=2, warmup=1, sentences=6, batch_sentences=3, forced_length=4, repeats=1)
@@ -107,14 +107,14 @@ def test_the_program_for_other_engines_hides_no_module_of_theirs(tmp_path, safe)
 
 
 def test_a_measurement_has_every_number():
-    found = measure("transformer:preset=tiny", SHAPE, threads=1)
+    found = measure("transformer:preset=tiny", SHAPE, Conditions(threads=1))
     assert min(found["train_tokens_per_second"], found["decode_sentences_per_second"]) > 0
     assert found["train_memory_bytes"] > found["parameters"] * 4
     assert 0 < found["train_matrix_share"] < 1
 
 
 def test_decoding_alone_is_measured_without_a_training_step():
-    found = measure("transformer:preset=tiny", SHAPE, threads=1, decoding_only=True)
+    found = measure("transformer:preset=tiny", SHAPE, Conditions(threads=1, decoding_only=True))
     assert found["decode_sentences_per_second"] > 0
     assert not {name for name in found if name.startswith("train_")} - {"train_multiply_adds"}
 

@@ -10,7 +10,7 @@ from core_models.text.batches import collate
 from workbench import cli
 from workbench.benchmark import workload as shape_module
 from workbench.benchmark.speed import measure, multiply_adds
-from workbench.benchmark.workload import Shape, decoding_batches, of_length, training_pairs
+from workbench.benchmark.workload import Conditions, Shape, decoding_batches, of_length, training_pairs
 from workbench.experiments import ablation
 from workbench.plotting.grammar import Line, Points
 from workbench.store.runs import RunError
@@ -34,9 +34,9 @@ def test_all_sentences_have_the_length_and_about_half_as_much_is_written(length)
 
 def test_a_measurement_says_its_length_and_counts_the_work_of_it():
     """Guided routing looks at every pair of words, so a target word costs more in a longer sentence."""
-    found = measure("transformer:preset=tiny", of_length(SMALL, 5), threads=1)
+    found = measure("transformer:preset=tiny", of_length(SMALL, 5), Conditions(threads=1))
     assert found["length"] == 5
-    assert "length" not in measure("transformer:preset=tiny", SMALL, threads=1)
+    assert "length" not in measure("transformer:preset=tiny", SMALL, Conditions(threads=1))
     work = {
         length: [multiply_adds(f"{name}:preset=tiny", of_length(SMALL, length))["train_multiply_adds"] for name in
                  ("transformer", "gdr")]
