@@ -18,7 +18,7 @@ truth 75 % of the time if seeds cause the spread), and Satterthwaite's degrees o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,7 @@ from analyses.significance import (
 BySeed = Mapping[int, Statistics]  # seed -> statistics of the system trained with it, on one test set
 SENTENCES, BOTH = "sentences", "seeds and sentences"  # the sources of variance an interval covers
 METHOD = "bootstrap of sentences, t of seeds"  # of a comparison over two seeds or more
+ADDITIVITY = ["system", "baseline", "metric", "gain", "gains_of_parts", "delta", "low", "high", "p_value", "seeds"]
 
 
 @dataclass(frozen=True)
@@ -160,18 +161,50 @@ def compare_over_seeds(
             f"The baseline has the seeds {_listed(baseline)} and the system {_listed(system)}: none in common to "
             "compare. Run both with one seed at least."
         )
-    pairs = [(baseline[number], system[number]) for number in common]
-    for pair in pairs:
-        check_pair(*pair)
-    of_baseline, of_system = (
-        resampled_means({number: by_seed[number] for number in common}, samples, seed, np.float32)
-        for by_seed in (baseline, system)
-    )
-    deltas = np.array([compared.total - base.total for base, compared in pairs])
-    estimate = _Spread.of(deltas, of_system.astype(np.float64) - of_baseline)
+    return _sum([(1, system), (-1, baseline)], common, samples, seed, level)
+
+
+def _sum(
+    signed: Sequence[tuple[int, BySeed]], common: Sequence[int], samples: int, seed: int, level: float
+) -> SeedComparison:
+    """The sum of systems with signs, paired by seed and by sentence; the score is that of the first."""
+    first = signed[0][1]
+    for number in common:
+        for _, by_seed in signed[1:]:
+            check_pair(first[number], by_seed[number])
+    totals = [[sign * by_seed[number].total for number in common] for sign, by_seed in signed]
+    resampled = [
+        sign * resampled_means({number: by_seed[number] for number in common}, samples, seed, np.float32).astype(float)
+        for sign, by_seed in signed
+    ]
+    estimate = _Spread.of(np.sum(totals, axis=0), np.sum(resampled, axis=0))
     low, high = estimate.interval(level)
-    score = float(np.mean([compared.total for _, compared in pairs]))
+    score = float(np.mean([first[number].total for number in common]))
     return SeedComparison(score, estimate.center, low, high, estimate.p_value(), estimate.seeds, estimate.form)
+
+
+def additivity_table(
+    statistics: Mapping[str, BySeed], baseline: str, samples: int = 1000, seed: int = DEFAULT_SEED
+) -> pd.DataFrame:
+    """Whether gains add: the gain of each combination A+B over the baseline, and what it has beyond those of A and B.
+
+    delta is score(A+B) - score(baseline) less the same of each part, over the seeds that all of them have; combinations
+    without such a seed are left out. Columns: `ADDITIVITY`.
+    """
+    rows = []
+    for system, by_seed in statistics.items():
+        parts = [statistics.get(name, {}) for name in system.split("+")]
+        base = statistics.get(baseline, {})
+        common = sorted(set(by_seed).intersection(base, *parts))
+        if len(parts) < 2 or not common:
+            continue
+        whole = _sum([(1, by_seed), (-1, base)], common, samples, seed, 0.95)
+        beyond = _sum(
+            [(1, by_seed), *((-1, part) for part in parts), (len(parts) - 1, base)], common, samples, seed, 0.95
+        )
+        row = (system, baseline, by_seed[common[0]].metric, whole.delta, whole.delta - beyond.delta)
+        rows.append((*row, beyond.delta, beyond.low, beyond.high, beyond.p_value, beyond.seeds))
+    return pd.DataFrame(rows, columns=ADDITIVITY)
 
 
 def score_table(statistics: Mapping[str, BySeed], samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:

@@ -133,6 +133,39 @@ def test_seeds_that_only_one_of_them_has_do_not_enter_the_difference():
     assert table[["system", "method", "seeds"]].values.tolist() == [["system", "paired bootstrap", 1]]
 
 
+def test_what_a_combination_has_beyond_its_parts_is_paired_by_sentence_and_has_students_interval():
+    drawn = np.random.default_rng(3)
+    easy, luck = drawn.normal(0, 0.3, 200), drawn.normal(0, 0.1, 3)
+    base = {seed: _values(0.5 + luck[seed] + easy) for seed in range(3)}
+
+    def moved(*shifts: float) -> dict[int, Statistics]:
+        return {seed: _values(base[seed].values[:, 0] + shift) for seed, shift in enumerate(shifts)}
+
+    systems = {"base": base, "a": moved(0.02, 0.03, 0.01), "b": moved(0.01, 0.01, 0.01), "a+b": moved(0.05, 0.05, 0.08)}
+    systems |= {"a+c": base, "b+a": {7: base[0]}}  # without a part, and without a seed in common
+    (row,) = seeds.additivity_table(systems, "base").itertuples()
+    assert (row.system, row.baseline, row.metric, row.seeds) == ("a+b", "base", "ter", 3)
+    assert (row.gain, row.gains_of_parts) == pytest.approx((6, 3))
+    expected = ttest_1samp([2, 1, 6], 0)
+    interval = expected.confidence_interval(0.95)
+    assert (row.delta, row.low, row.high) == pytest.approx((3, interval.low, interval.high), abs=1e-3)
+    assert row.p_value == pytest.approx(expected.pvalue, abs=1e-3)
+
+
+def test_a_combination_of_three_is_beside_the_sum_of_three_gains():
+    one = {
+        share: {1: statistics} for share, statistics in zip("xabc", _outputs("bleu", 0.4, 0.3, 0.25, 0.2), strict=True)
+    }
+    systems = {**one, "a+b+c": {1: _outputs("bleu", 0.1)[0]}}
+    row = seeds.additivity_table(systems, "x", 200).iloc[0]
+    total = {name: by_seed[1].total for name, by_seed in systems.items()}
+    gains = [total[name] - total["x"] for name in "abc"]
+    assert (row.gains_of_parts, row.delta) == pytest.approx((sum(gains), total["a+b+c"] - total["x"] - sum(gains)))
+    drawn = {name: seeds.resampled_means(by_seed, 200) for name, by_seed in systems.items()}
+    beyond = drawn["a+b+c"] - drawn["a"] - drawn["b"] - drawn["c"] + 2 * drawn["x"]
+    assert (row.low, row.high) == pytest.approx(significance.percentile_interval(beyond), abs=1e-4)
+
+
 def test_resamples_without_a_score_are_left_out():
     """Length ratios of three sentences, one with an empty reference: a resample in 27 draws nothing else."""
     base, system = (length_statistics(written, [0, 2, 5]) for written in ([3, 2, 5], [4, 2, 5]))

@@ -118,8 +118,9 @@ def experiment_table(
     csv: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv, NAME.lengths.csv (differences "
-            "by length of the source) and NAME.dev-losses.csv to"
+            help="Folder to write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv, NAME.additivity.csv (whether "
+            "gains of combinations add), NAME.lengths.csv (differences by length of the source) and "
+            "NAME.dev-losses.csv to"
         ),
     ] = None,
     segments: Annotated[
@@ -141,13 +142,18 @@ def experiment_table(
     )
     if len(scores):
         print_table(results.readable(scores, comparisons, len(experiment.seeds)))
+    additivity = results.additivity(experiment, root, metric_names, baseline, n_resamples, kept)
+    if len(additivity):
+        print_table(results.readable_additivity(additivity))
     for remark in results.remarks(experiment, root):
         say(remark, err=True)
     if csv is not None:
         cells = results.cell_table(experiment, root, metric_names, kept)
         lengths = results.length_differences(experiment, root, metric_names, baseline, n_resamples, kept)
         losses = results.dev_loss_table(experiment, root, csv)
-        written = results.write_csv(experiment, root, csv, (cells, scores, comparisons, lengths, losses))
+        tables = {"cells": cells, "scores": scores, "comparisons": comparisons, "additivity": additivity}
+        tables |= {"lengths": lengths, "dev-losses": losses}
+        written = results.write_csv(experiment, csv, tables)
         say("\n".join(map(str, written)))
 
 

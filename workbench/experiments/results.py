@@ -5,7 +5,7 @@ A grid may be unfinished: missing cells are listed with the results. Scores come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +172,29 @@ def length_differences(
     return _stacked(parts or [pd.DataFrame(columns=[*buckets.DIFFERENCES, "baseline", "metric", "test"])])
 
 
+def additivity(
+    experiment: Experiment,
+    root: Path,
+    metrics: Sequence[str] = METRICS,
+    baseline: str | None = None,
+    samples: int = 1000,
+    kept: Kept | None = None,
+) -> pd.DataFrame:
+    """Whether the gains of the grid's combinations A+B are those of their parts, where the parts are systems too.
+
+    Columns: those of `analyses.seeds.ADDITIVITY`, and test.
+    """
+    from analyses import seeds
+
+    base, parts = baseline or next(iter(experiment.systems)), []
+    for test in experiment.data.test_names:
+        runs = dict(_runs(experiment, root, test, None))
+        for metric in metrics:
+            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept or {}, test, metric)
+            parts.append(seeds.additivity_table(statistics, base, samples).assign(test=test))
+    return _stacked(parts)
+
+
 def dev_loss_table(experiment: Experiment, root: Path, folder: Path | None = None) -> pd.DataFrame:
     """The dev loss at every validation of the finished cells, in nats a target token.
 
@@ -292,6 +315,28 @@ def readable(scores: pd.DataFrame, comparisons: pd.DataFrame, seeds: int) -> pd.
     return pd.DataFrame(rows)
 
 
+def readable_additivity(additivity: pd.DataFrame) -> pd.DataFrame:
+    """One row for each test, metric and combination, with formatted numbers."""
+    import pandas as pd
+
+    from workbench.evaluation.scoring import METRIC_NAMES
+
+    return pd.DataFrame(
+        {
+            "test": row["test"],
+            "metric": METRIC_NAMES[row["metric"]],
+            "combination": row["system"],
+            "seeds": row["seeds"],
+            "gain": f"{row['gain']:+.2f}",
+            "gains of its parts": f"{row['gains_of_parts']:+.2f}",
+            "beyond them": f"{row['delta']:+.2f}",
+            "95% CI": f"[{row['low']:+.2f}, {row['high']:+.2f}]",
+            "p": f"{row['p_value']:.3f}",
+        }
+        for row in additivity.to_dict("records")
+    )
+
+
 def remarks(experiment: Experiment, root: Path) -> list[str]:
     """Notes on the table: missing cells, and the meaning of the intervals."""
     open_cells = [cell for cell in cells(experiment, root) if cell.state != "done" or cell.changes()]
@@ -304,17 +349,17 @@ def remarks(experiment: Experiment, root: Path) -> list[str]:
     return [*states, f"Score: mean ± standard deviation over seeds. {INTERVALS} {HOLM}"]
 
 
-def write_csv(experiment: Experiment, root: Path, folder: Path, tables: Sequence[pd.DataFrame]) -> list[Path]:
-    """Write the tables of cells, scores, comparisons, lengths and dev losses to a folder, NAME.cells.csv and so on.
+def write_csv(experiment: Experiment, folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write tables to a folder, each as NAME.KEY.csv; of one without rows an earlier file is removed.
 
     All of them are written, or none. Raises FolderError if a file of such a name is no table.
     """
-    endings = ("cells.csv", "scores.csv", "comparisons.csv", "lengths.csv", "dev-losses.csv")
-    names = [f"{experiment.name}.{ending}" for ending in endings]
+    files = {f"{experiment.name}.{key}.csv": table for key, table in tables.items() if len(table)}
+    endings = [f"{key}.csv" for key in tables]
     with atomic_replace_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
-        for name, table in zip(names, tables, strict=True):
+        for name, table in files.items():
             (part / name).write_text(csv_text(table, "%.4f"), encoding="utf-8")
-    return [folder / name for name in names]
+    return [folder / name for name in files]
 
 
 def _is_table(path: Path) -> bool:

@@ -24,12 +24,15 @@ from workbench.experiments.results import (
     HOLM,
     INTERVALS,
     ONE_SEED,
+    additivity,
     cell_table,
     dev_loss_table,
     readable,
+    readable_additivity,
     remarks,
     seed_tables,
     segments,
+    write_csv,
 )
 from workbench.experiments.runner import run_experiment
 from workbench.store.runs import Run, RunError, open_run
@@ -234,3 +237,23 @@ def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs):
     finally:
         for system in experiment.systems:
             (root / "grid" / system).rename(root / "grid" / f"{system}.seed-1")
+
+
+def test_a_combination_of_the_grid_is_beside_its_parts(grid, tmp_path):
+    """The combination translates like `future` here, and its other part is the baseline: nothing is beyond the gain."""
+    experiment, root = grid
+    kept = segments(experiment, root, tmp_path / "kept.npz")
+    kept |= {cell._replace(system="plain+future"): one for cell, one in kept.items() if cell.system == "future"}
+    both = experiment.model_copy(
+        update={"systems": {**experiment.systems, "plain+future": "future-cost-2:preset=tiny"}}
+    )
+    table = additivity(both, tmp_path / "none", kept=kept, samples=100)
+    gains = seed_tables(both, tmp_path / "none", kept=kept, samples=100)[1].set_index(["system", "metric"]).delta
+    assert table.metric.tolist() == ["bleu", "chrf"]
+    assert table.gain.tolist() == pytest.approx([gains["future", "bleu"], gains["future", "chrf"]])
+    assert table[["delta", "low", "high"]].abs().max().max() < 1e-4
+    assert readable_additivity(table)[["combination", "seeds"]].values.tolist() == [["plain+future", 2]] * 2
+    (written,) = write_csv(both, tmp_path, {"additivity": table})
+    assert pd.read_csv(written).system.tolist() == ["plain+future"] * 2
+    assert write_csv(both, tmp_path, {"additivity": table[:0]}) == []
+    assert not written.exists(), "of a grid without combinations"
