@@ -40,6 +40,27 @@ def interval(by_seed: Sequence[float], sentence_error: float, level: float = LEV
     return center - reach, center + reach
 
 
+def at_level(
+    center: float, low: float, high: float, count: int, seed_error: float, level: float
+) -> tuple[float, float]:
+    """A 95 % interval of `analyses.seeds` at another level.
+
+    count: of seeds; seed_error: the standard error of their mean, NaN where it is not known: then all of it is
+    taken for theirs, which widens it most.
+    """
+    of_sentences = float(norm.ppf((1 + level) / 2) / norm.ppf((1 + LEVEL) / 2))
+    of_seeds, reach_of_seeds = 1.0, 0.0
+    if count > 1:
+        before, after = (float(student.ppf((1 + one) / 2, count - 1)) for one in (LEVEL, level))
+        of_seeds, reach_of_seeds = after / before, math.inf if math.isnan(seed_error) else before * seed_error
+
+    def reach(side: float) -> float:
+        seeds = min(side, reach_of_seeds)
+        return math.hypot(of_seeds * seeds, of_sentences * math.sqrt(side**2 - seeds**2))
+
+    return center - reach(max(0.0, center - low)), center + reach(max(0.0, high - center))
+
+
 def smallest_difference(
     seed_deviation: float,
     sentence_error: float,

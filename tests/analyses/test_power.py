@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.stats import nct, norm
 from scipy.stats import t as student
 
-from analyses.power import TRIALS, sentence_error, smallest_difference
+from analyses.power import TRIALS, at_level, interval, sentence_error, smallest_difference
 
 
 def test_one_training_has_the_power_of_a_normal_test():
@@ -47,6 +47,21 @@ def test_the_error_of_the_sentences_is_what_the_seeds_leave_of_the_interval():
     assert sentence_error(0.6 - half, 0.6 + half, by_seed) == pytest.approx(error)
     assert sentence_error(0.6 - of_seeds / 2, 0.6 + of_seeds / 2, by_seed) == 0.0
     assert sentence_error(-0.7, 0.7, [0.0]) == pytest.approx(0.7 / norm.ppf(0.975))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("by_seed", [[0.6], [0.2, 1.0, 0.6]])
+def test_an_interval_at_another_level_is_the_one_that_would_have_been_computed(level, by_seed):
+    center, error = 0.6, float(np.std(by_seed, ddof=1)) / math.sqrt(3) if len(by_seed) > 1 else 0.0
+    found = at_level(center, *interval(by_seed, 0.35), len(by_seed), error, level)
+    assert found == pytest.approx(interval(by_seed, 0.35, level))
+
+
+def test_an_interval_of_unknown_seeds_is_theirs_alone_and_keeps_its_two_sides():
+    low, high = at_level(1.0, 0.5, 3.0, 3, math.nan, 0.99)
+    wider = student.ppf(0.995, 2) / student.ppf(0.975, 2)
+    assert (low, high) == pytest.approx((1 - 0.5 * wider, 1 + 2 * wider))
+    assert at_level(1.0, 0.5, 3.0, 3, math.nan, 0.95) == pytest.approx((0.5, 3.0))
 
 
 def test_more_seeds_more_sentences_and_less_spread_show_smaller_differences():

@@ -38,8 +38,11 @@ SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes i
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
 REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
 # note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; smallest: what could
-# have been shown.
-MEASURED = ["claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high", "smallest", "verdict"]
+# have been shown; seed_error: the standard error of the mean between seeds, NaN if it is not known.
+MEASURED = [
+    *("claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high"),
+    *("smallest", "seed_error", "verdict"),
+]
 
 
 def reported_claims(paper: Paper) -> pd.DataFrame:
@@ -58,18 +61,32 @@ def measured_claims(paper: Paper, results: Path | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    reported = {row["claim"]: row for row in reported_findings(paper)}
-    findings = [
-        {**row, "verdict": verdict(row["low"], row["high"], *_expected(reported[row["claim"]]))}
-        for row in measured_findings(paper, results)
+    expected = {row["claim"]: (float(row["gain"]), float(row["share"])) for row in reported_findings(paper)}
+    findings = with_verdicts(pd.DataFrame(measured_findings(paper, results), columns=MEASURED), expected)
+    parts = [part for part in (measured_gains(paper, results), findings) if not part.empty]
+    return pd.concat(parts, ignore_index=True) if parts else findings
+
+
+def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+    """The rows with their verdicts; expected: the reported gain and the share of it that must be possible, by claim.
+
+    Where several differences count for a claim, each decides at 1 - 0.05 / their number (Bonferroni), so that more
+    experiments do not make a verdict more likely by chance.
+    """
+    counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
+    verdicts = [
+        verdict(*_at_level(row, 1 - 0.05 / counted[row["claim"]]), *expected[row["claim"]]) for row in records(measured)
     ]
-    parts = [measured_gains(paper, results), pd.DataFrame(findings, columns=MEASURED)]
-    parts = [part for part in parts if not part.empty]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=MEASURED)
+    return measured.assign(verdict=verdicts)
 
 
-def _expected(claim: Mapping[str, Any]) -> tuple[float, float]:
-    return float(claim["gain"]), float(claim["share"])
+def _at_level(row: Mapping[str, Any], level: float) -> tuple[float, float]:
+    """The interval of a difference at another level; that of measurements of speed is their range, and stays."""
+    from analyses.power import at_level
+
+    if row["repeat"] != SEED:
+        return row["low"], row["high"]
+    return at_level(row["gain"], row["low"], row["high"], int(row["seeds"]), row["seed_error"], level)
 
 
 def reported_gains(paper: Paper) -> pd.DataFrame:
@@ -124,10 +141,11 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
             system, baseline = systems[record["system"]], systems[record["baseline"]]
             for claim in _claims(pairs, system, baseline, record["metric"]):
                 if claim in reported.index:
-                    gain = _measured(claim, name, record, float(reported[claim]))
+                    gain = _measured(claim, name, record)
                     gain["note"] = former_default(name, system, baseline)
                     found.setdefault((claim, name, gain["test"]), gain)
-    return pd.DataFrame(found.values(), columns=MEASURED)
+    measured = pd.DataFrame(found.values(), columns=MEASURED)
+    return with_verdicts(measured, {str(claim): (float(gain), SHARE) for claim, gain in reported.items()})
 
 
 def expected_gains(reported: pd.DataFrame) -> pd.Series:
@@ -170,7 +188,7 @@ def _claims(pairs: Iterable[tuple[Table, Row, Row]], system: str, baseline: str,
     }
 
 
-def _measured(claim: str, data: str, record: dict[str, Any], reported: float) -> dict[str, Any]:
+def _measured(claim: str, data: str, record: dict[str, Any]) -> dict[str, Any]:
     sign = _sign(record["metric"])
     low, high = sorted((sign * record["low"], sign * record["high"]))
     return {
@@ -184,7 +202,7 @@ def _measured(claim: str, data: str, record: dict[str, Any], reported: float) ->
         "low": low,
         "high": high,
         "smallest": float(record["smallest"]),
-        "verdict": verdict(low, high, reported),
+        "seed_error": float(record["seed_error"]),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,10 @@ def _former_defaults() -> dict[str, dict[str, str]]:
 
 
 def stored_differences(path: Path) -> list[dict[str, Any]]:
-    """The differences of an experiment to its baseline that have an interval, with `smallest`, one a system and test.
+    """The differences of an experiment to its baseline that have an interval, one a system and test.
 
-    Those over seeds stand for those of one training. Not to be changed: the list is kept while the files are unchanged.
+    With `smallest` and `seed_error`. Those over seeds stand for those of one training. Not to be changed: the list is
+    kept while the files are unchanged.
     Raises RunError for a file that is no comparison of an experiment.
     """
     return _DIFFERENCES.get(path, (path, _cells_file(path)), lambda: _read_differences(path))
@@ -73,14 +74,28 @@ def _read_differences(path: Path) -> list[dict[str, Any]]:
             f"{path}: not the comparisons of an experiment ({error}); write them again: workbench experiment table"
         ) from None
     scores = _scores(path)
-    return [
-        {**row, "smallest": smallest(row["low"], row["high"], int(row["seeds"]), _differences_of(row, scores))}
-        for row in rows
-    ]
+    return [{**row, **_spread(row, _differences_of(row, scores))} for row in rows]
+
+
+def _spread(row: Mapping[str, Any], by_seed: Mapping[int, float]) -> dict[str, float]:
+    seeds = int(row["seeds"])
+    return {
+        "smallest": smallest(row["low"], row["high"], seeds, by_seed),
+        "seed_error": seed_error(list(by_seed.values()), seeds),
+    }
+
+
+def seed_error(by_seed: Sequence[float], seeds: int) -> float:
+    """The standard error of the mean between seeds: 0 of one training, NaN if not all of them are at hand."""
+    import numpy as np
+
+    if seeds == 1:
+        return 0.0
+    return float(np.std(by_seed, ddof=1)) / math.sqrt(seeds) if len(by_seed) == seeds else math.nan
 
 
 def difference(path: Path, system: str, baseline: str, metric: str, test: str) -> dict[str, Any]:
-    """The difference of any two systems of an experiment: delta, low, high, seeds, smallest.
+    """The difference of any two systems of an experiment: delta, low, high, seeds, smallest, seed_error.
 
     Beside the experiment's own baseline it is the stored one. Else seeds are paired, and the error of the sentences is
     that of both stored differences together, which is too large rather than too small: both share the baseline's.
@@ -98,7 +113,7 @@ def difference(path: Path, system: str, baseline: str, metric: str, test: str) -
     errors = [_sentence_error(stored[name], scores) for name in (system, baseline)]
     low, high = interval(list(by_seed.values()), math.hypot(*errors))
     found = {"delta": sum(by_seed.values()) / len(by_seed), "low": low, "high": high, "seeds": len(by_seed)}
-    return {**found, "smallest": smallest(low, high, len(by_seed), by_seed)}
+    return {**found, **_spread(found, by_seed)}
 
 
 def _sentence_error(row: Mapping[str, Any], scores: Scores) -> float:

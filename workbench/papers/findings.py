@@ -19,6 +19,7 @@ from workbench.papers.experiment_differences import (
     difference,
     former_default,
     results_folder,
+    seed_error,
     smallest,
 )
 from workbench.papers.our_results import experiment_systems
@@ -84,7 +85,7 @@ def _of_experiment(ours: Measurement, folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(f"{path}: there are no comparisons of this experiment")
     row = difference(path, ours.system, ours.baseline, ours.metric, ours.test)
-    return {"gain": row["delta"], **{name: row[name] for name in ("seeds", "low", "high", "smallest")}}
+    return {"gain": row["delta"], **{name: row[name] for name in ("seeds", "low", "high", "smallest", "seed_error")}}
 
 
 def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         if isinstance(ours.minus, Decimal):  # an interval need not lie evenly around its value
             low, high = (float(rows[name].iloc[0]) - float(ours.minus) for name in (ours.low, ours.high))
         return {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds,
-                "smallest": smallest(low, high, seeds)}  # fmt: skip
+                "smallest": smallest(low, high, seeds), "seed_error": seed_error([], seeds)}  # fmt: skip
     return _over_seeds(values, errors)
 
 
@@ -127,7 +128,14 @@ def _over_rounds(rows: pd.DataFrame, value: str, values: Any) -> dict[str, Any]:
     subtracted = rows[value] - values
     count = int(rows["rounds"].sum()) if "rounds" in rows else len(values)
     low, high = float((lows - subtracted).min()), float((highs - subtracted).max())
-    return {"gain": float(values.mean()), "low": low, "high": high, "seeds": count, "smallest": math.nan}
+    return {
+        "gain": float(values.mean()),
+        "low": low,
+        "high": high,
+        "seeds": count,
+        "smallest": math.nan,
+        "seed_error": math.nan,
+    }
 
 
 def _over_seeds(values: Any, half_widths: Any) -> dict[str, Any]:
@@ -138,7 +146,8 @@ def _over_seeds(values: Any, half_widths: Any) -> dict[str, Any]:
     low, high = interval(by_seed, sentence_error(-reach, reach, []))
     count = len(by_seed)
     center, found = sum(by_seed) / count, smallest(low, high, count, dict(enumerate(by_seed)))
-    return {"gain": center, "low": low, "high": high, "seeds": count, "smallest": found}
+    error = seed_error(by_seed, count)
+    return {"gain": center, "low": low, "high": high, "seeds": count, "smallest": found, "seed_error": error}
 
 
 def _bounds(ours: Measurement) -> list[str]:

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from tests.workbench.papers.verdicts import decided
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import claims
@@ -46,7 +47,7 @@ def test_ours_are_the_differences_of_the_experiments_against_the_claimed_baselin
         systems, _ = experiment_systems(path.parents[1] / f"{row.data}.yaml")
         stored = pd.read_csv(path)
         stored = stored[(stored["metric"] == row.measure) & (stored["seeds"] == row.seeds)].dropna(subset=["low"])
-        assert row.verdict == claims.verdict(row.low, row.high, reported[row.claim])
+        assert row.verdict == decided(row, measured, reported[row.claim], claims.SHARE)
         sign = -1 if row.measure == "ter" else 1
         (found,) = [
             line
@@ -83,6 +84,18 @@ def test_ours_are_the_differences_of_the_experiments_against_the_claimed_baselin
 )
 def test_an_interval_decides_by_zero_and_by_a_share_of_what_is_reported(low, high, reported, share, wanted):
     assert claims.verdict(low, high, reported, share) == wanted
+
+
+@pytest.mark.parametrize(("several", "wanted"), [(1, claims.HOLDS), (3, claims.UNDECIDED)])
+def test_of_several_answers_each_needs_the_more(several, wanted):
+    """An interval from 0.1 to 2.0 leaves zero out at 95 %, and not at the 98.3 % of one among three."""
+    row = {"repeat": "training", "gain": 1.05, "low": 0.1, "high": 2.0, "seed_error": 0.0}
+    rows = [{"claim": "a", "seeds": 1, **row}] * several
+    rows += [{"claim": "b", "seeds": 1, **row}, {"claim": "b", "seeds": 3, **row}]  # of which one counts
+    rows += [{"claim": "c", "seeds": 3, **row, "repeat": "measurement"}] * 3  # a range of speeds is no interval
+    found = claims.with_verdicts(pd.DataFrame(rows), dict.fromkeys("abc", (1.0, 0.5)))
+    assert set(found.loc[found["claim"] == "a", "verdict"]) == {wanted}
+    assert set(found.loc[found["claim"] != "a", "verdict"]) == {claims.HOLDS}
 
 
 @pytest.mark.parametrize(

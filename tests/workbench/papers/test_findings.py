@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from analyses.power import smallest_difference
 from core_models.settings import ConfigError, parse
+from tests.workbench.papers.verdicts import decided
 from workbench.papers import claims
 from workbench.papers.experiment_differences import comparison_files, difference, former_default, stored_differences
 from workbench.papers.findings import measured_findings, reported_findings
@@ -134,7 +135,7 @@ def test_every_finding_is_answered_or_says_why_not_and_every_verdict_follows(nam
             assert (line.verdict, line.ours) == (claims.NOT_TRIED, finding.without)
         gain = next(row["gain"] for row in reported_findings(paper) if row["claim"] == claim)
         for row in rows.itertuples():
-            assert row.verdict == claims.verdict(row.low, row.high, gain, finding.share)
+            assert row.verdict == decided(row, measured, gain, finding.share)
     counts = claims.verdict_counts(table)
     assert counts["all"].sum() == len(table)
     assert (counts["single"] <= counts["all"]).all()

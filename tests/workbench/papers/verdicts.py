@@ -1,0 +1,18 @@
+"""What the verdict of a difference has to be."""
+
+from typing import Any
+
+import pandas as pd
+
+from analyses.power import at_level
+from workbench.papers import claims
+
+
+def decided(row: Any, measured: pd.DataFrame, reported: float, share: float) -> str:
+    """The verdict of a row of `measured_claims` at the level of Bonferroni's correction over those that count."""
+    rows = measured[measured["claim"] == row.claim]
+    count = (rows["seeds"] > 1).sum() or len(rows)
+    low, high = row.low, row.high
+    if row.repeat == "training":
+        low, high = at_level(row.gain, low, high, row.seeds, row.seed_error, 1 - 0.05 / count)
+    return claims.verdict(low, high, reported, share)
