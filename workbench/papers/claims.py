@@ -19,6 +19,7 @@ from workbench.papers.experiment_differences import (
     comparison_files,
     former_default,
     stored_differences,
+    uncounted,
 )
 from workbench.papers.findings import SEED, measured_findings, reported_findings
 from workbench.papers.our_measurements import records
@@ -34,6 +35,7 @@ HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecide
 VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
 WITHOUT_SIGN = ("ratio", "share")  # measures that are no difference
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
+ROUNDING = 0.05  # points: what is printed as so little worse is not called worse
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
 REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
@@ -74,19 +76,18 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
     experiments do not make a verdict more likely by chance.
     """
     counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
-    verdicts = [
-        verdict(*_at_level(row, 1 - 0.05 / counted[row["claim"]]), *expected[row["claim"]]) for row in records(measured)
-    ]
-    return measured.assign(verdict=verdicts)
-
-
-def _at_level(row: Mapping[str, Any], level: float) -> tuple[float, float]:
-    """The interval of a difference at another level; that of measurements of speed is their range, and stays."""
     from analyses.power import at_level
 
-    if row["repeat"] != SEED:
-        return row["low"], row["high"]
-    return at_level(row["gain"], row["low"], row["high"], int(row["seeds"]), row["seed_error"], level)
+    verdicts = []
+    for row in records(measured):
+        gain, share = expected[row["claim"]]
+        if row["repeat"] == SEED:
+            level = 1 - 0.05 / counted[row["claim"]]
+            interval = at_level(row["gain"], row["low"], row["high"], int(row["seeds"]), row["seed_error"], level)
+            verdicts.append(verdict(*interval, gain, share))
+        else:
+            verdicts.append(verdict_of_speeds(row["low"], row["high"], gain, share))
+    return measured.assign(verdict=verdicts)
 
 
 def reported_gains(paper: Paper) -> pd.DataFrame:
@@ -117,7 +118,7 @@ def reported_gains(paper: Paper) -> pd.DataFrame:
     ]
     gains = pd.DataFrame(rows, columns=REPORTED)
     means = gains.groupby("claim")["gain"].transform("mean")
-    relation = means.map(lambda gain: "better" if gain > 0 else "worse")
+    relation = means.map(lambda gain: "better" if gain > 0 else "no better" if gain > -ROUNDING else "worse")
     metric = gains["measure"].map(METRIC_NAMES)
     return gains.assign(says=gains["label"] + ": " + relation + " " + metric + " than " + gains["base"])
 
@@ -136,7 +137,7 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
         name = path.name.removesuffix(COMPARISONS)
         systems, _ = experiment_systems(path.parents[1] / f"{name}.yaml")
         for record in stored_differences(path):
-            if not {record["system"], record["baseline"]} <= systems.keys():
+            if not {record["system"], record["baseline"]} <= systems.keys() or uncounted(name, record):
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
             for claim in _claims(pairs, system, baseline, record["metric"]):
@@ -221,6 +222,11 @@ def verdict(low: float, high: float, reported: float, share: float = SHARE) -> s
     if high < share * reported:
         return REFUTED
     return HOLDS if low > 0 else UNDECIDED
+
+
+def verdict_of_speeds(low: float, high: float, reported: float, share: float) -> str:
+    """What the range of measurements says of a reported speed: it holds if all of it reaches a share of it."""
+    return HOLDS if low >= share * reported else REFUTED if high < share * reported else UNDECIDED
 
 
 def overall(measured: pd.DataFrame) -> str:

@@ -45,6 +45,17 @@ def former_default(experiment: str, *systems: str) -> str:
     return ", ".join(dict.fromkeys(value for start, value in known.items() if any(n.startswith(start) for n in names)))
 
 
+def uncounted(experiment: str, record: Mapping[str, Any]) -> bool:
+    """Whether a stored difference is left out of the ledger, since something else than the systems differs."""
+    left_out = _uncounted().get(experiment, {})
+    return any(record["test"] in tests for system, tests in left_out.items() if record["system"] == system)
+
+
+@cache
+def _uncounted() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads((data_folder() / "experiments" / "uncounted.toml").read_text(encoding="utf-8"))
+
+
 @cache
 def _former_defaults() -> dict[str, dict[str, str]]:
     return tomllib.loads((data_folder() / "experiments" / "former_defaults.toml").read_text(encoding="utf-8"))

@@ -86,13 +86,32 @@ def test_an_interval_decides_by_zero_and_by_a_share_of_what_is_reported(low, hig
     assert claims.verdict(low, high, reported, share) == wanted
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (0.73, 0.9, claims.HOLDS),
+        (0.71, 0.9, claims.UNDECIDED),
+        (0.6, 0.73, claims.UNDECIDED),
+        (0.6, 0.71, claims.REFUTED),
+    ],
+)
+def test_a_speed_holds_where_all_measurements_reach_its_share(low, high, wanted):
+    assert claims.verdict_of_speeds(low, high, 0.8, 0.9) == wanted
+
+
+def test_readers_that_saw_other_numbers_of_words_are_left_out_and_transformers_are_not():
+    measured = claims.measured_gains(library()["yang-2019"])
+    unequal = measured[measured["data"].isin(["bcontrast-second-pass", "manpages-second-pass"])]
+    assert set(unequal["claim"]) == {"transformer-reg over transformer, bleu"}
+
+
 @pytest.mark.parametrize(("several", "wanted"), [(1, claims.HOLDS), (3, claims.UNDECIDED)])
 def test_of_several_answers_each_needs_the_more(several, wanted):
     """An interval from 0.1 to 2.0 leaves zero out at 95 %, and not at the 98.3 % of one among three."""
     row = {"repeat": "training", "gain": 1.05, "low": 0.1, "high": 2.0, "seed_error": 0.0}
     rows = [{"claim": "a", "seeds": 1, **row}] * several
     rows += [{"claim": "b", "seeds": 1, **row}, {"claim": "b", "seeds": 3, **row}]  # of which one counts
-    rows += [{"claim": "c", "seeds": 3, **row, "repeat": "measurement"}] * 3  # a range of speeds is no interval
+    rows += [{"claim": "c", "seeds": 3, **row, "repeat": "measurement", "low": 0.6}] * 3  # a range is no interval
     found = claims.with_verdicts(pd.DataFrame(rows), dict.fromkeys("abc", (1.0, 0.5)))
     assert set(found.loc[found["claim"] == "a", "verdict"]) == {wanted}
     assert set(found.loc[found["claim"] != "a", "verdict"]) == {claims.HOLDS}

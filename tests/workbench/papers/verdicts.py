@@ -12,7 +12,7 @@ def decided(row: Any, measured: pd.DataFrame, reported: float, share: float) -> 
     """The verdict of a row of `measured_claims` at the level of Bonferroni's correction over those that count."""
     rows = measured[measured["claim"] == row.claim]
     count = (rows["seeds"] > 1).sum() or len(rows)
-    low, high = row.low, row.high
-    if row.repeat == "training":
-        low, high = at_level(row.gain, low, high, row.seeds, row.seed_error, 1 - 0.05 / count)
-    return claims.verdict(low, high, reported, share)
+    if row.repeat == "measurement":
+        return claims.verdict_of_speeds(row.low, row.high, reported, share)
+    interval = at_level(row.gain, row.low, row.high, row.seeds, row.seed_error, 1 - 0.05 / count)
+    return claims.verdict(*interval, reported, share)
