@@ -137,7 +137,7 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
         name = path.name.removesuffix(COMPARISONS)
         systems, _ = experiment_systems(path.parents[1] / f"{name}.yaml")
         for record in stored_differences(path):
-            if not {record["system"], record["baseline"]} <= systems.keys() or uncounted(name, record):
+            if not {record["system"], record["baseline"]} <= systems.keys() or uncounted(name, record["system"]):
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
             for claim in _claims(pairs, system, baseline, record["metric"]):

@@ -45,14 +45,13 @@ def former_default(experiment: str, *systems: str) -> str:
     return ", ".join(dict.fromkeys(value for start, value in known.items() if any(n.startswith(start) for n in names)))
 
 
-def uncounted(experiment: str, record: Mapping[str, Any]) -> bool:
-    """Whether a stored difference is left out of the ledger, since something else than the systems differs."""
-    left_out = _uncounted().get(experiment, {})
-    return any(record["test"] in tests for system, tests in left_out.items() if record["system"] == system)
+def uncounted(experiment: str, system: str) -> bool:
+    """Whether the ledger leaves out a system's differences, since something else than the systems differs."""
+    return system in _uncounted().get(experiment, [])
 
 
 @cache
-def _uncounted() -> dict[str, dict[str, list[str]]]:
+def _uncounted() -> dict[str, list[str]]:
     return tomllib.loads((data_folder() / "experiments" / "uncounted.toml").read_text(encoding="utf-8"))
 
 
