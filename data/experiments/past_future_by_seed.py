@@ -36,8 +36,10 @@ def truth(runs: Sequence[Run]) -> pd.DataFrame:
 
 def overlap(runs: Sequence[Run]) -> pd.DataFrame:
     """The means of the sentences, which the figure draws at the right of each panel."""
-    figure = draw("overlap", Request(tuple(run for run in runs if has_bags(run)), TEST, options={"printed": False}))
-    points = figure.table
+    bags = tuple(run for run in runs if has_bags(run))
+    if not bags:
+        return pd.DataFrame()
+    points = draw("overlap", Request(bags, TEST, options={"printed": False})).table
     points = points[points["mark"] == "points"]
     return points.rename(columns={"panel": "system", "series": "side"})[["system", "side", "value", "low", "high", "n"]]
 
