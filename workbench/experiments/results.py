@@ -129,7 +129,7 @@ def seed_tables(
                 runs = dict(_runs(experiment, root, test, step))
                 statistics = _statistics(runs, test, metric)
                 if step is None:
-                    statistics = _with_kept(experiment, statistics, kept or {}, test, metric)
+                    statistics = _with_kept(experiment, statistics, kept, test, metric)
                 base = _named(baseline, step)
                 scores.append(seeds.score_table(statistics, samples).assign(test=test))
                 comparisons.append(seeds.comparison_table(statistics, base, samples).assign(test=test))
@@ -163,7 +163,7 @@ def length_differences(
         runs = dict(_runs(experiment, root, test, None))
         opened = [run.translations(test) for by_seed in runs.values() for run in by_seed.values()]
         for metric in metrics if opened else ():
-            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept or {}, test, metric)
+            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
             lengths = [len(source.split()) for source in opened[0].test_set.sources]
             groups = buckets.quantiles(lengths, LENGTH_GROUPS)
             if base in statistics:
@@ -190,7 +190,7 @@ def additivity(
     for test in experiment.data.test_names:
         runs = dict(_runs(experiment, root, test, None))
         for metric in metrics:
-            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept or {}, test, metric)
+            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
             parts.append(seeds.additivity_table(statistics, base, samples).assign(test=test))
     return _stacked(parts)
 
@@ -275,10 +275,10 @@ def _statistics(runs: dict[str, dict[int, Run]], test: str, metric: str) -> dict
 
 
 def _with_kept(
-    experiment: Experiment, statistics: dict[str, dict[int, Statistics]], kept: Kept, test: str, metric: str
+    experiment: Experiment, statistics: dict[str, dict[int, Statistics]], kept: Kept | None, test: str, metric: str
 ) -> dict[str, dict[int, Statistics]]:
     """The statistics by system and seed, with those of cells that are not here, in the experiment's order."""
-    both = {}
+    both, kept = {}, kept or {}
     for system in experiment.systems:
         elsewhere = {seed: kept.get(kept_segments.Cell(system, seed, test, metric)) for seed in experiment.seeds}
         by_seed = {**{seed: one for seed, one in elsewhere.items() if one is not None}, **statistics.get(system, {})}
