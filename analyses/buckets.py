@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.scores import Shares, Statistics
-from analyses.seeds import BySeed, compare_over_seeds
+from analyses.seeds import BySeed, compare_over_seeds, gain_beyond
 from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
 from analyses.words import bucket_labels
 
@@ -28,7 +28,9 @@ PRESETS: dict[str, tuple[float, ...]] = {
     "short": (5, 10, 15, 20, 25),
 }
 LENGTH_METRICS = ("length-ratio", "output-length")
-LEAST = "least"  # the bucket whose difference is the least of all
+# Rows of `differences_over_seeds` beside those of the buckets: the least difference of all buckets, the least but one,
+# and by how much that of the last bucket (the longest) is above that of the first.
+LEAST, LEAST_BUT_ONE, LAST_BEYOND_FIRST = "least", "least but one", "last - first"
 DIFFERENCES = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high"]
 _OTHER, _NO_LABEL = "(other)", "(none)"
 
@@ -210,31 +212,51 @@ def differences_over_seeds(
     seed: int = DEFAULT_SEED,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Each other system minus the baseline in each bucket, over the seeds that both have, and the least difference.
+    """Each other system minus the baseline in each bucket, over the seeds that both have, and what they say together.
 
-    Intervals of a bucket are of that bucket alone. That of the row LEAST holds for the least true difference, above 0
-    if the system is better in every bucket: it begins at the buckets' lowest lower end, and ends at the lowest upper
-    end of intervals that hold for all buckets together (Bonferroni). Empty buckets have no row. Columns: `DIFFERENCES`.
+    Intervals of a bucket are of that bucket alone. The last rows of a system:
+
+    - LEAST holds for the least true difference, above 0 if the system is better in every bucket. Its interval begins at
+      the buckets' lowest lower end.
+    - LEAST_BUT_ONE, above 0 if it is better in every bucket but one at most. Which one is not known before, so its
+      interval begins at the lowest lower end but one of intervals with half the chance of error (Benjamini & Heller
+      2008: a partial conjunction).
+    - Both end at the lowest upper end, or the lowest but one, of intervals that hold for all buckets together
+      (Bonferroni).
+    - LAST_BEYOND_FIRST: the difference of the last bucket less that of the first (`seeds.gain_beyond`).
+
+    Empty buckets have no row; of one bucket alone there is only LEAST. Columns: `DIFFERENCES`.
     """
     held = [number for number in range(len(buckets)) if len(buckets.rows(number))]
-    together = 1 - (1 - level) / max(1, len(held))
-    parts = []
-    for system, by_seed in statistics.items():
+    rows: list[dict[str, object]] = []
+    for system, by_seed in statistics.items() if held else ():
         if system == baseline or not by_seed.keys() & statistics[baseline].keys():
             continue
-        rows, upper_ends = [], []
-        for number in held:
-            members = buckets.rows(number)
-            pair = _subsets(statistics[baseline], members), _subsets(by_seed, members)
-            found = compare_over_seeds(*pair, samples=samples, seed=seed, level=level)
-            upper_ends.append(compare_over_seeds(*pair, samples=samples, seed=seed, level=together).high)
-            place = (system, buckets.labels[number], *buckets.bounds[number], len(members))
-            rows.append((*place, found.seeds, found.delta, found.low, found.high))
-        table = pd.DataFrame(rows, columns=DIFFERENCES)
-        least = {"system": system, "bucket": LEAST, "n": table.n.sum(), "seeds": table.seeds.max(),
-                 "delta": table.delta.min(), "low": table.low.min(), "high": min(upper_ends)}  # fmt: skip
-        parts += [table, pd.DataFrame([least])]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=DIFFERENCES)
+        texts = [
+            (_subsets(statistics[baseline], members), _subsets(by_seed, members)) for members in map(buckets.rows, held)
+        ]
+        found = {  # by the parts that the chance of error is cut into
+            parts: [compare_over_seeds(*text, samples, seed, 1 - (1 - level) / parts) for text in texts]
+            for parts in {1, 2, len(held)}
+        }
+        for number, one in zip(held, found[1], strict=True):
+            low_edge, high_edge = buckets.bounds[number]
+            place = {"bucket": buckets.labels[number], "low_edge": low_edge, "high_edge": high_edge}
+            size = {"n": len(buckets.rows(number)), "seeds": one.seeds}
+            rows.append({"system": system, **place, **size, "delta": one.delta, "low": one.low, "high": one.high})
+        of_all = {"system": system, "n": len(buckets.numbers), "seeds": max(one.seeds for one in found[1])}
+        for left_out, name in enumerate((LEAST, LEAST_BUT_ONE)[: len(held)]):
+            ends = {
+                "delta": sorted(one.delta for one in found[1])[left_out],
+                "low": sorted(one.low for one in found[left_out + 1])[left_out],
+                "high": sorted(one.high for one in found[len(held)])[left_out],
+            }
+            rows.append({**of_all, "bucket": name, **ends})
+        if len(held) > 1:
+            beyond = gain_beyond(texts[0], texts[-1], samples, seed, level)
+            interval = {"delta": beyond.delta, "low": beyond.low, "high": beyond.high}
+            rows.append({**of_all, "bucket": LAST_BEYOND_FIRST, **interval})
+    return pd.DataFrame(rows, columns=DIFFERENCES)
 
 
 def _subsets(by_seed: BySeed, members: np.ndarray) -> BySeed:

@@ -6,7 +6,7 @@ arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,16 @@ def overlaps(
     past = (before & (past_ranks <= TOP * steps)).sum(1) / before.sum(1)
     future = (after & (future_ranks <= TOP * (count - steps))).sum(1)[:-1] / after.sum(1)[:-1]
     return past, future
+
+
+def ranks_by_frequency(words: Sequence[str], counts: Mapping[str, int]) -> np.ndarray:
+    """The ranks of a prediction that knows only how frequent types are: [T, T], the same at every step.
+
+    Equally frequent types rank in their order in `counts`; types that are not in it come last.
+    """
+    ordered = sorted(counts, key=lambda word: -counts[word])
+    rank = {word: place for place, word in enumerate(ordered, start=1)}
+    return np.tile([rank.get(word, len(rank) + 1) for word in words], (len(words), 1))
 
 
 def rates(

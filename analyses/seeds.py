@@ -164,10 +164,41 @@ def compare_over_seeds(
     return _sum([(1, system), (-1, baseline)], common, samples, seed, level)
 
 
+def gain_beyond(
+    first: tuple[BySeed, BySeed],
+    second: tuple[BySeed, BySeed],
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+    level: float = 0.95,
+) -> SeedComparison:
+    """How much larger a system's gain is on the second of two texts: each is (baseline, system), paired by seed.
+
+    The texts have no sentence in common, so their resamples are drawn apart. The score is the second gain. Raises
+    ValueError as `compare_over_seeds`.
+    """
+    common = sorted(set.intersection(*(set(by_seed) for by_seed in (*first, *second))))
+    if not common:
+        raise ValueError("The two texts have no seed in common. Run both with one seed at least.")
+    (first_gains, first_resampled), (gains, resampled) = (
+        _signed([(1, system), (-1, base)], common, samples, seed + text)
+        for text, (base, system) in enumerate((first, second))
+    )
+    estimate = _Spread.of(gains - first_gains, resampled - first_resampled)
+    return _comparison(float(gains.mean()), estimate, level)
+
+
 def _sum(
     signed: Sequence[tuple[int, BySeed]], common: Sequence[int], samples: int, seed: int, level: float
 ) -> SeedComparison:
     """The sum of systems with signs, paired by seed and by sentence; the score is that of the first."""
+    estimate = _Spread.of(*_signed(signed, common, samples, seed))
+    return _comparison(float(np.mean([signed[0][1][number].total for number in common])), estimate, level)
+
+
+def _signed(
+    signed: Sequence[tuple[int, BySeed]], common: Sequence[int], samples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of systems with signs: of each seed [seeds], and its mean over seeds on resampled sentences [samples]."""
     first = signed[0][1]
     for number in common:
         for _, by_seed in signed[1:]:
@@ -177,9 +208,11 @@ def _sum(
         sign * resampled_means({number: by_seed[number] for number in common}, samples, seed, np.float32).astype(float)
         for sign, by_seed in signed
     ]
-    estimate = _Spread.of(np.sum(totals, axis=0), np.sum(resampled, axis=0))
+    return np.sum(totals, axis=0), np.sum(resampled, axis=0)
+
+
+def _comparison(score: float, estimate: _Spread, level: float) -> SeedComparison:
     low, high = estimate.interval(level)
-    score = float(np.mean([first[number].total for number in common]))
     return SeedComparison(score, estimate.center, low, high, estimate.p_value(), estimate.seeds, estimate.form)
 
 

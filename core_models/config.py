@@ -198,6 +198,10 @@ class TrainingConfig(Section):
     batch_tokens: int = Field(
         4096, gt=0, le=LARGEST, description="padded tokens of a batch: the larger of the two sides, and context"
     )
+    count_context: bool = Field(
+        True,
+        description="batch_tokens counts context; false: systems that read it get the batches of those that do not",
+    )
     accumulate: int = Field(1, gt=0, le=LARGEST, description="batches whose gradients are summed before a step")
     precision: Literal["auto", "float32", "bfloat16", "float64"] = Field(
         "auto",

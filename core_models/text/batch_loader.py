@@ -24,7 +24,8 @@ class BatchLoader:
 
     With `sampling_alpha` each sentence is segmented again from its text, depending only on (seed, epoch, sentence); the
     plan uses the stored lengths, so such a batch may exceed the budget. context: the context sentences to include,
-    never across a document boundary. buckets: batches have few shapes, see `core_models.text.buckets`.
+    never across a document boundary; count_context: they count in the token budget (if not, the batches have the same
+    sentences as without context). buckets: batches have few shapes, see `core_models.text.buckets`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class BatchLoader:
         sampling_alpha: float | None = None,
         nbest: int = 64,
         context: ContextUse = ContextUse(),  # noqa: B008 - it is frozen
+        count_context: bool = True,
         buckets: bool = False,
     ) -> None:
         if sampling_alpha is not None and vocabularies is None:
@@ -46,6 +48,7 @@ class BatchLoader:
         if context.sentences:
             _check_context(text, context)
         self.text, self.seed, self.context, self._buckets = text, seed, context, buckets
+        self._counted = context if count_context else ContextUse()
         self._token_budget, self._rank, self._world, self._max_sentences = token_budget, rank, world, max_sentences
         self._vocabularies, self._sampling_alpha, self._nbest = vocabularies, sampling_alpha, nbest
         self._plan: tuple[int, BatchPlan] | None = None
@@ -54,19 +57,19 @@ class BatchLoader:
         """The epoch's plan; the last plan is cached."""
         if self._plan is None or self._plan[0] != epoch:
             self._plan = None  # two plans of a large corpus need not be in memory at once
-            sources, targets, widths = self._lengths()
+            sources, targets, widths = self._lengths(self._counted)
             settings = (self._token_budget, self.seed, epoch, self._rank, self._world, self._max_sentences)
             self._plan = (epoch, BatchPlan(sources, targets, *settings, widths))
         return self._plan[1]
 
     def longest(self) -> tuple[int, int]:
         """Positions of the longest source (with joined context) and of the longest target, with EOS."""
-        sources, targets, _ = self._lengths()
+        sources, targets, _ = self._lengths(self.context)
         return int(sources.max()) + 1, int(targets.max()) + 1
 
-    def _lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    def _lengths(self, use: ContextUse) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Lengths of sources and targets, and the padded width of their context; those of buckets are rounded up."""
-        sources, targets, use = self.text.source_lengths, self.text.target_lengths, self.context
+        sources, targets = self.text.source_lengths, self.text.target_lengths
         joined, widths = sources, None
         if use.sentences:
             longest, total = self.text.context_lengths(_at_most(sources, use.longest), use.sentences, use.after)

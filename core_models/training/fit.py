@@ -139,6 +139,7 @@ def _loader(
         vocabularies=vocabularies,
         sampling_alpha=training.subword_alpha,
         context=system.context,
+        count_context=training.count_context,
         buckets=training.compile is True,
     )
 

@@ -33,6 +33,7 @@ DOCUMENTS = [
 GRIDS = [  # in the order of their value; one that begins from another comes after it
     *("claims-layers", "claims-routing", "claims-past-future", "claims-combinations", "claims-future-cost"),
     *("claims-layers-second-pass", "claims-documents", "claims-recurrent", "claims-recurrent-second-pass"),
+    "claims-tatoeba-en-de",
     *("scale-width-64", "scale-width-256", "scale-sentences-5000", "scale-sentences-15000"),
     *("controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
     *("controlled-past-future-long", "controlled-past-future-ablation", "controlled-recurrent"),
@@ -136,8 +137,8 @@ def _files(grid: Path, data: Path | None) -> Path | None:
         return Path()
     if data is None:
         return None
-    first = grid.stem.partition("-")[0]
-    inner = {"multi30k": "multi30k", "tatoeba": grid.stem.removesuffix("-second-pass")}.get(first)
+    text = grid.stem.removeprefix("claims-").removesuffix("-second-pass")
+    inner = {"multi30k": "multi30k", "tatoeba": text}.get(text.partition("-")[0])
     return data / inner if inner else data
 
 

@@ -4,7 +4,8 @@
 
 Writes NAME.truth.csv (the figure `past-future-truth`), NAME.overlap.csv (the figure `overlap`) and NAME.coverage.csv
 (`workbench adequacy`) into data/experiments/results, a row for each seed and system, with their defaults. Seeds that
-are in a file already and have no training here stay.
+are in a file already and have no training here stay. NAME.adequacy-over-seeds.csv has what systems leave out and repeat
+(`workbench adequacy coverage --over-seeds`), over the seeds that are here, on each test set.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
+from workbench.papers.experiment_differences import results_folder
+from workbench.papers.our_results import experiment_systems
 from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, open_run
+from workbench.views.adequacy.word_coverage import over_seeds_table
 from workbench.views.past_future.gold_figures import TruthOptions, against_truth
 from workbench.views.past_future.measure import has_bags
 
 TEST, MARK = "test", ".seed-"
+RULE = "rule: frequency"  # the most frequent pieces of the training text, which no model is needed for
 Table = Callable[[Sequence[Run]], pd.DataFrame]
 
 
@@ -35,18 +40,32 @@ def truth(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def overlap(runs: Sequence[Run]) -> pd.DataFrame:
-    """The means of the sentences, which the figure draws at the right of each panel."""
+    """The means of the sentences, which the figure draws at the right of each panel, and those of frequent pieces."""
     bags = tuple(run for run in runs if has_bags(run))
     if not bags:
         return pd.DataFrame()
     points = draw("overlap", Request(bags, TEST, options={"printed": False})).table
-    points = points[points["mark"] == "points"]
-    return points.rename(columns={"panel": "system", "series": "side"})[["system", "side", "value", "low", "high", "n"]]
+    points = points[points["mark"] == "points"].rename(columns={"panel": "system"})
+    side, rule = points["series"].str.partition(", ")[0], points["series"].str.endswith("by frequency")
+    # All runs are of the same text, so the rule is the same for all.
+    points = points.assign(side=side, system=points["system"].mask(rule, RULE)).drop_duplicates(["system", "side"])
+    return points[["system", "side", "value", "low", "high", "n"]]
 
 
 def coverage(runs: Sequence[Run]) -> pd.DataFrame:
     aligner, _ = aligner_of(runs, TEST)
     return adequacy_table(runs, TEST, aligner)
+
+
+def adequacy(folder: Path) -> pd.DataFrame:
+    """What systems leave out and repeat, over the seeds that are here; the grid's first system is the baseline."""
+    systems, _ = experiment_systems(data_folder() / "experiments" / f"{folder.name}.yaml")
+    runs = [open_run(cell) for name in systems for cell in sorted(folder.glob(f"{name}{MARK}*"))]
+    tables = []
+    for test in sorted({test for run in runs for test in run.tests()}):
+        found = over_seeds_table([run for run in runs if test in run.tests()], test)
+        tables.append(found.replace({run.system: run.name.partition(MARK)[0] for run in runs}).assign(test=test))
+    return pd.concat(tables, ignore_index=True)
 
 
 def main(folder: Path) -> None:
@@ -57,7 +76,7 @@ def main(folder: Path) -> None:
             seeds.setdefault(int(run.name.rpartition(MARK)[2]), []).append(run)
     tables: dict[str, Table] = {"truth": truth, "overlap": overlap, "coverage": coverage}
     for what, table in tables.items():
-        path = data_folder() / "experiments" / "results" / f"{folder.name}.{what}.csv"
+        path = results_folder() / f"{folder.name}.{what}.csv"
         parts = [table(runs).assign(seed=seed) for seed, runs in sorted(seeds.items())]
         if path.is_file():
             kept = pd.read_csv(path)
@@ -65,8 +84,13 @@ def main(folder: Path) -> None:
         found = pd.concat(parts, ignore_index=True).sort_values("seed", kind="stable")
         found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
         order = ["seed", *(column for column in found if column != "seed")]
-        path.write_text(csv_text(found[order].round(4)), encoding="utf-8")
-        print(f"{path.name}: {len(found)} rows")
+        _write(path, found[order])
+    _write(results_folder() / f"{folder.name}.adequacy-over-seeds.csv", adequacy(folder))
+
+
+def _write(path: Path, table: pd.DataFrame) -> None:
+    path.write_text(csv_text(table.round(4)), encoding="utf-8")
+    print(f"{path.name}: {len(table)} rows")
 
 
 if __name__ == "__main__":

@@ -152,6 +152,27 @@ def test_what_a_combination_has_beyond_its_parts_is_paired_by_sentence_and_has_s
     assert row.p_value == pytest.approx(expected.pvalue, abs=1e-3)
 
 
+def test_a_gain_beyond_another_texts_is_students_over_seeds_and_normal_over_sentences():
+    """Two texts, whose sentences are drawn apart: of one seed the variances of the gains add."""
+    drawn, plain = np.random.default_rng(3), np.zeros(400)
+    gains = [drawn.normal(mean, 1, 400) for mean in (1, 3)]
+    texts = [({1: _values(plain)}, {1: _values(gain)}) for gain in gains]
+    found, turned = seeds.gain_beyond(*texts, 2000), seeds.gain_beyond(*reversed(texts), 2000)
+    assert found.delta == -turned.delta == pytest.approx(100 * (gains[1].mean() - gains[0].mean()))
+    assert found.score == pytest.approx(100 * gains[1].mean())
+    reach = 100 * 1.96 * np.sqrt(sum(gain.var() / 400 for gain in gains))
+    assert (found.low, found.high) == pytest.approx((found.delta - reach, found.delta + reach), abs=0.1 * reach)
+    constant = [{1: 1.0, 2: 2.0, 3: 4.5, 9: 7.0}, {1: 3.0, 2: 3.5, 3: 8.0}]
+    base = {seed: _values(np.zeros(8)) for seed in (1, 2, 3)}
+    texts = [(base, {seed: _values(np.full(8, gain / 100)) for seed, gain in by_seed.items()}) for by_seed in constant]
+    found, expected = seeds.gain_beyond(*texts), ttest_1samp([2.0, 1.5, 3.5], 0)
+    interval = expected.confidence_interval(0.95)
+    assert (found.seeds, found.delta) == (3, pytest.approx(7 / 3))
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    with pytest.raises(ValueError, match="no seed in common"):
+        seeds.gain_beyond(texts[0], ({9: base[1]}, {9: base[1]}))
+
+
 def test_a_combination_of_three_is_beside_the_sum_of_three_gains():
     one = {
         share: {1: statistics} for share, statistics in zip("xabc", _outputs("bleu", 0.4, 0.3, 0.25, 0.2), strict=True)

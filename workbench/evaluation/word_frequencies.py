@@ -1,4 +1,4 @@
-"""Word frequencies in the training text of a run; counted once per process."""
+"""Frequencies of words and pieces in the training text of a run; counted once per process."""
 
 from __future__ import annotations
 
@@ -26,6 +26,27 @@ def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
     from analyses.words import unseen
 
     return unseen(tokenized(lines), of_training(run, side))
+
+
+def target_pieces(run: Run) -> Mapping[str, int]:
+    """The frequencies of target pieces, </s> among them, in a run's training text. Raises RunError if it is missing."""
+    return _counted_pieces(prepared_of(run).folder)
+
+
+@lru_cache(maxsize=4)
+def _counted_pieces(folder: Path) -> Mapping[str, int]:
+    import numpy as np
+
+    from analyses.attention import END
+    from core_models.text.prepared import Prepared
+
+    prepared = Prepared.open(folder)
+    train, vocabulary = prepared.split("train"), prepared.target_vocabulary
+    counts = np.zeros(len(vocabulary), dtype=np.int64)
+    for row in range(len(train)):
+        np.add.at(counts, train.target(row), 1)
+    seen = np.flatnonzero(counts)
+    return {**dict(zip(vocabulary.pieces(seen), counts[seen].tolist(), strict=True)), END: len(train)}
 
 
 @lru_cache(maxsize=4)

@@ -151,8 +151,9 @@ def length_differences(
 ) -> pd.DataFrame:
     """Differences to the baseline by length of the source, in `LENGTH_GROUPS` groups of about equal size.
 
-    Lengths are words between spaces. Test sets that no cell here has translated are left out. Columns: those of
-    `analyses.buckets.DIFFERENCES`, and baseline, metric, test.
+    Lengths are words between spaces. Beside BLEU stands the length ratio of its tokens, as the metric `length-ratio`.
+    Test sets that no cell here has translated are left out. Columns: those of `analyses.buckets.DIFFERENCES`, and
+    baseline, metric, test.
     """
     import pandas as pd
 
@@ -166,9 +167,17 @@ def length_differences(
             statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
             lengths = [len(source.split()) for source in opened[0].test_set.sources]
             groups = buckets.quantiles(lengths, LENGTH_GROUPS)
-            if base in statistics:
-                found = buckets.differences_over_seeds(statistics, groups, base, samples)
-                parts.append(found.assign(baseline=base, metric=metric, test=test))
+            if base not in statistics:
+                continue
+            measured = {metric: statistics}
+            if metric == "bleu":
+                measured["length-ratio"] = {
+                    system: {seed: buckets.length_statistics(*one.values[:, :2].T) for seed, one in by_seed.items()}
+                    for system, by_seed in statistics.items()
+                }
+            for name, compared in measured.items():
+                found = buckets.differences_over_seeds(compared, groups, base, samples)
+                parts.append(found.assign(baseline=base, metric=name, test=test))
     return _stacked(parts or [pd.DataFrame(columns=[*buckets.DIFFERENCES, "baseline", "metric", "test"])])
 
 

@@ -164,6 +164,22 @@ def test_a_plan_without_context_is_as_it_was():
     assert plain == none
 
 
+@pytest.mark.parametrize("use", [ContextUse(3), ContextUse(2, outputs=True), ContextUse(2, joined=True)])
+@pytest.mark.parametrize("buckets", [False, True])
+def test_where_context_does_not_count_batches_have_the_sentences_of_those_without(prepared, use, buckets):
+    text = prepared.split("train")
+    plain = BatchLoader(text, 400, buckets=buckets)
+    counted, not_counted = (
+        BatchLoader(text, 400, context=use, count_context=c, buckets=buckets) for c in (True, False)
+    )
+    assert len(counted.plan(1)) > len(plain.plan(1))
+    assert not_counted.longest() == counted.longest()
+    for one, other in zip(plain.epoch(1), not_counted.epoch(1), strict=True):
+        known = other.indices[other.indices >= 0]
+        assert known.tolist() == one.indices[one.indices >= 0].tolist()
+        assert int(other.source_mask.sum()) > int(one.source_mask.sum()) if use.joined else other.context is not None
+
+
 def test_moving_takes_all_along():
     moved = collate([[4]], contexts=[[[5]]], outputs=[[[6]]]).to("meta").context
     assert {moved.words.device.type, moved.present.device.type, moved.outputs.device.type} == {"meta"}

@@ -38,6 +38,16 @@ def test_context_changes_what_is_trained(new_run):
     assert not torch.equal(weights[0][name], weights[1][name])
 
 
+def test_where_context_does_not_count_all_systems_take_as_many_updates(new_run):
+    def updates(system: str, count_context: bool) -> int:
+        settings = {"max_steps": None, "max_epochs": 1, "count_context": count_context}
+        return fit(new_run(f"{system}-{count_context}", system, **settings), device="cpu").step
+
+    plain = updates("transformer", True)
+    assert updates("transformer", False) == updates("qcn", False) == updates("concatenation", False) == plain
+    assert updates("qcn", True) > plain
+
+
 def test_a_second_stage_trains_the_new_part_alone(new_run):
     """What the first stage left stays bit by bit, and goes on from where it stopped when it is resumed."""
     first = new_run("first", "transformer", max_steps=2)

@@ -176,7 +176,7 @@ def test_a_checkpoint_is_compared_with_the_baseline_at_its_step(grid, outputs):
 
 
 def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, tmp_path):
-    root = grid[1]
+    experiment, root = grid
     path = tmp_path / "grid.yaml"
     path.write_text(yaml.safe_dump({**GRID, "seeds": [1, 2, 3]}, sort_keys=False), encoding="utf-8")
     found = CliRunner().invoke(
@@ -198,12 +198,23 @@ def test_the_command_prints_a_row_a_system_and_writes_every_cell(grid, outputs, 
     assert {"system", "baseline", "metric", "score", "delta", "low", "high", "p_value", "p_holm", "method", "test"} < {
         *comparisons.columns
     }
-    groups = lengths[(lengths.metric == "bleu") & (lengths.bucket != LEAST)]
+    in_groups = lengths.low_edge.notna()
+    groups = lengths[(lengths.metric == "bleu") & in_groups]
     assert groups.n.sum() == 30, "every sentence is in one group"
     assert set(groups.system) == {"future"}
     assert set(groups.seeds) == {2}
     least = lengths[(lengths.metric == "bleu") & (lengths.bucket == LEAST)].iloc[0]
     assert least.delta == groups.delta.min()
+    ratios = lengths[(lengths.metric == "length-ratio") & in_groups]
+    assert ratios.bucket.tolist() == groups.bucket.tolist()
+    ratio, seen = ratios.iloc[0], {}
+    for cell in cells(experiment, root):
+        kept = open_run(cell.folder).translations("test")
+        short = [row for row, source in enumerate(kept.test_set.sources) if len(source.split()) <= ratio.high_edge]
+        output, reference = ([lines[row] for row in short] for lines in (kept.hypotheses, kept.test_set.references[0]))
+        found = sacrebleu.corpus_bleu(output, [reference])
+        seen.setdefault(cell.system, []).append(found.sys_len / found.ref_len)
+    assert ratio.delta == pytest.approx(np.mean(seen["future"]) - np.mean(seen["plain"]), abs=1e-4)
 
 
 def test_dev_losses_are_those_of_the_logs_and_of_cells_that_are_elsewhere(grid, tmp_path):

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from workbench.evaluation.forced_decoding import TARGETS, references_of
+from workbench.evaluation.forced_decoding import TARGETS, references_of, targets_of
 from workbench.evaluation.gold_alignments import Truth, has_truth, truths
+from workbench.evaluation.translate import prepared_of
+from workbench.evaluation.word_frequencies import target_pieces
 from workbench.figures.options import CorpusOptions, number
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, of_the_first, styles
@@ -21,6 +23,7 @@ from workbench.views.past_future.figures import drawable_runs
 from workbench.views.past_future.measure import Sentence
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from workbench.plotting.grammar import Figure
@@ -49,6 +52,7 @@ class OverlapOptions(TargetOptions):
     """Options of the figure `overlap`."""
 
     printed: bool = Field(True, description="Also what the paper says")
+    frequency: bool = Field(True, description="Also what the most frequent pieces of the training text come to")
     tokens: bool = Field(False, description="A repeated piece counts each time")
     end: bool = Field(True, description="</s> is one of the pieces")
 
@@ -155,13 +159,15 @@ def _overlap(request: Request, options: OverlapOptions) -> Figure:
             "none of the runs predicts bags of words, which overlap rates are made of; choose gdr-bow or gdr-bow-bca"
         )
     types, end = not options.tokens, options.end
-    tables, means, descriptions = [], [], []
+    tables, means, by_frequency, descriptions = [], [], [], []
     for run in with_bags:
         target, name = target_of(request, options, run), short_names(request.runs)[run.name]
         sentences = sentences_of(request, options, run, target)
         past, future = ([sentence.overlap(side, types, end) for sentence in sentences] for side in ("past", "future"))
         tables.append(along({"past": past, "future": future}, list(map(len, past))).assign(system=name))
         means.append(rates(past, future).assign(system=name))
+        if options.frequency and (of_frequent := _frequency_overlaps(request, options, run, target)):
+            by_frequency.append(rates(*of_frequent).assign(system=name))
         descriptions.append(_forced_text(request, run, target, len(sentences)))
     counted = "distinct pieces" if types else "pieces, repeated ones each time"
     (row,) = library()["zheng-2019"].table("section-4.3").rows
@@ -171,6 +177,7 @@ def _overlap(request: Request, options: OverlapOptions) -> Figure:
         f"words after it (FUTURE) among 5 (T − t); {counted}, "
         f"{'</s> among them' if end else 'without </s>'}; over relative position in tenths, "
         "95% bootstrap intervals over sentences; at the right the means of sentences"
+        f"{', crosses: the most frequent pieces of the training text alone' if by_frequency else ''}"
         f"{', hollow: reported by Zheng et al. 2019 (other data)' if options.printed else ''}. "
         f"{'; '.join(descriptions)}."
     )
@@ -178,8 +185,32 @@ def _overlap(request: Request, options: OverlapOptions) -> Figure:
         pd.concat(tables, ignore_index=True),
         pd.concat(means, ignore_index=True),
         printed if options.printed else None,
+        pd.concat(by_frequency, ignore_index=True) if by_frequency else None,
         caption,
     )
+
+
+def _frequency_overlaps(
+    request: Request, options: OverlapOptions, run: Run, target: str
+) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
+    """Overlap rates of a prediction by frequency in the run's training text; None if that text is not at hand."""
+    from analyses.attention import END
+    from analyses.overlap import overlaps, ranks_by_frequency
+
+    try:
+        vocabulary, counts = prepared_of(run).target_vocabulary, target_pieces(run)
+    except RunError:
+        return None
+    past, future = [], []
+    for sentence in targets_of(run, request.test, target, number(options.sentences)).sentences:
+        pieces = sentence.pieces or (*vocabulary.pieces(vocabulary.encode([sentence.text])[0]), END)
+        if not options.end:
+            pieces = tuple(piece for piece in pieces if piece != END)
+        ranks = ranks_by_frequency(pieces, counts)
+        before, after = overlaps(ranks, ranks, pieces, types=not options.tokens)
+        past.append(before)
+        future.append(after)
+    return past, future
 
 
 def remainder_table(request: Request, options: UnderTranslationOptions) -> pd.DataFrame:

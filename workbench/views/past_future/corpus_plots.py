@@ -97,11 +97,16 @@ def past_future_course(table: pd.DataFrame, caption: str = "") -> Figure:
 
 
 def overlap_rates(
-    along: pd.DataFrame, means: pd.DataFrame, printed: Mapping[str, float] | None = None, caption: str = ""
+    along: pd.DataFrame,
+    means: pd.DataFrame,
+    printed: Mapping[str, float] | None = None,
+    by_frequency: pd.DataFrame | None = None,
+    caption: str = "",
 ) -> Figure:
     """Overlap rates of PAST and FUTURE over the relative position, one panel for each system, means at the right.
 
-    printed: a paper's mean of each side ("past", "future"), drawn as hollow markers.
+    printed: a paper's mean of each side ("past", "future"), drawn as hollow markers. by_frequency: means, as `means`,
+    of a prediction that knows only how frequent words are, drawn as crosses.
     """
     require_columns(along, _ALONG, "along")
     require_columns(means, _RATES, "means")
@@ -121,6 +126,11 @@ def overlap_rates(
             marks.append(
                 Points(mean, "place", "value", name, replace(style, dash="none"), ("n",), False, "low", "high")
             )
+            if by_frequency is not None:
+                known = by_frequency[(by_frequency["system"] == system) & (by_frequency["side"] == side)]
+                crosses = replace(style, dash="none", marker="x", size=5.0)
+                label = f"{name}, by frequency"
+                marks.append(Points(known.assign(place=_MEAN), "place", "value", label, crosses, ("n",), True, "low", "high"))
             if printed:
                 printed_mean = pd.DataFrame({"place": [_PRINTED_AT], "value": [printed[side]]})
                 hollow = replace(style, dash="none", hollow=True, size=5.0)

@@ -1,6 +1,7 @@
 """PAST and FUTURE over a test set: what is measured is what the model did; figures show the analyses' numbers."""
 
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import core_models
 from analyses import overlap, past_future, past_future_gold
 from analyses.attention import joined
+from core_models.text.prepared import Prepared
+from core_models.text.vocabulary import EOS
 from core_models.translator import Translator
 from tests.workbench.views.app_pages import runs_of
 from workbench.evaluation.adequacy import aligner_of, by_sentence
@@ -149,7 +152,34 @@ def test_overlap_rates_stand_beside_printed_ones(run, forced):
         ]
         mean = table[(table.series == side) & (table.mark == "points")].value.tolist()
         assert mean == pytest.approx([np.mean([rate[side == "FUTURE"].mean() for rate in rates])], abs=1e-6)
-    assert "reported" not in " ".join(draw("overlap", Request((run,), "test", options={"printed": False})).table.series)
+    plain = draw("overlap", Request((run,), "test", options={"sentences": 6, "printed": False, "frequency": False}))
+    assert set(plain.table.series) == {"PAST", "FUTURE"}
+    assert "frequent" not in plain.caption
+
+
+def test_overlap_rates_of_the_most_frequent_pieces_alone(guided_run, run, forced, monkeypatch):
+    """The 5 t most frequent target pieces of the training text, counted anew, beside the pieces of the references."""
+    without = set(draw("overlap", Request((run,), "test", options={"sentences": 6})).table.series)
+    assert without == {"PAST", "FUTURE", "PAST, reported", "FUTURE, reported"}, "the text is not beside the copy"
+    folder = guided_run.config.data_folder(guided_run.folder)
+    monkeypatch.setattr(type(run.config), "data_folder", lambda *_: folder)
+    prepared = Prepared.open(folder)
+    train, vocabulary, counts = prepared.split("train"), prepared.target_vocabulary, Counter()
+    for row in range(len(train)):
+        counts.update([*vocabulary.encode([train.target_text(row)])[0], EOS])
+    frequent = vocabulary.pieces(sorted(counts, key=lambda piece: (-counts[piece], piece)))
+    rates = {"PAST": [], "FUTURE": []}
+    for one in forced:
+        words, of_steps = one.tokens, {"PAST": [], "FUTURE": []}
+        for step in range(1, len(words) + 1):
+            for side, bag in (("PAST", words[:step]), ("FUTURE", words[step:])):
+                if bag:
+                    of_steps[side].append(len(set(frequent[: 5 * len(bag)]) & set(bag)) / len(set(bag)))
+        for side, values in of_steps.items():
+            rates[side].append(np.mean(values))
+    table = draw("overlap", Request((run,), "test", options={"sentences": 6})).table
+    for side, values in rates.items():
+        assert table[table.series == f"{side}, by frequency"].value.tolist() == pytest.approx([np.mean(values)])
 
 
 def test_the_truth_beside_runs_and_rules(run, plain):
