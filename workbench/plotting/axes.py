@@ -147,11 +147,12 @@ def cut_to(text: str, room: float) -> str:
 
 
 def plotly_lines(text: str, room: float) -> str:
-    """The text for Plotly, broken into lines of at most `room` ems; longer words are broken too."""
+    """The text for Plotly, broken into lines of at most `room` ems; longer words are broken too, at hyphens first."""
     if ems(text) <= room:
         return plotly_text(text)
-    most = int(room * len(text) / ems(text))
-    return _LINE_BREAK.join(map(plotly_text, textwrap.wrap(text, max(4, most), break_on_hyphens=False)))
+    most = max(4, int(room * len(text) / ems(text)))
+    between_words = textwrap.wrap(text, most, break_on_hyphens=False, break_long_words=False)
+    return _LINE_BREAK.join(plotly_text(part) for line in between_words for part in textwrap.wrap(line, most))
 
 
 def lines(drawn: str) -> int:

@@ -205,6 +205,8 @@ def test_texts_are_cut_and_broken_to_the_room_they_have():
             assert ems(cut_to(text, room)) <= max(room, 3 * ems(text) / len(text) + 1.0)
     assert cut_to("word", 2.4) == "word"
     assert plotly_lines("kept by <a>", 4.8) == "kept by<br>&lt;a&gt;"
+    assert plotly_lines("kept by the second-pass", 8) == "kept by the<br>second-pass", "at a hyphen only where it must"
+    assert plotly_lines("recurrent-second-pass", 9) == "recurrent-<br>second-pass"
     assert [lines(plotly_lines(text, 4.8)) for text in ("", "kept", "kept by both")] == [0, 1, 2]
 
 
