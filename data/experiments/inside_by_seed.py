@@ -1,11 +1,16 @@
-"""What PAST and FUTURE hold, seed by seed, of an experiment's finished trainings: result files for the ledger.
+"""What is measured inside the finished trainings of an experiment, seed by seed: result files for the ledger.
 
-    python data/experiments/past_future_by_seed.py runs/claims-past-future
+    python data/experiments/inside_by_seed.py runs/claims-past-future
 
-Writes NAME.truth.csv (the figure `past-future-truth`), NAME.overlap.csv (the figure `overlap`) and NAME.coverage.csv
-(`workbench adequacy`) into data/experiments/results, a row for each seed and system, with their defaults. Seeds that
-are in a file already and have no training here stay. NAME.adequacy-over-seeds.csv has what systems leave out and repeat
-(`workbench adequacy coverage --over-seeds`), over the seeds that are here, on each test set.
+Writes into data/experiments/results, a row for each seed and system, by default options:
+
+- NAME.truth.csv: the figure `past-future-truth`; NAME.overlap.csv: the figure `overlap`.
+- NAME.routing.csv: the figure `routing-corpus`, entropy in nats.
+- NAME.coverage.csv: `workbench adequacy`.
+- NAME.adequacy-over-seeds.csv: what systems leave out and repeat (`workbench adequacy coverage --over-seeds`), over the
+  seeds that are here, on each test set.
+
+Of the first four, seeds that are in a file already and have no training here stay.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from workbench.papers.our_results import experiment_systems
 from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, open_run
 from workbench.views.adequacy.word_coverage import over_seeds_table
+from workbench.views.layer_routing.measure import routed
 from workbench.views.past_future.gold_figures import TruthOptions, against_truth
 from workbench.views.past_future.measure import has_bags
 
@@ -52,6 +58,17 @@ def overlap(runs: Sequence[Run]) -> pd.DataFrame:
     return points[["system", "side", "value", "low", "high", "n"]]
 
 
+def routing(runs: Sequence[Run]) -> pd.DataFrame:
+    """Entropy and diversity after each iteration, means over 100 sentences."""
+    routing_runs = tuple(run for run in runs if routed(run, "encoder"))
+    if not routing_runs:
+        return pd.DataFrame()
+    curves = draw("routing-corpus", Request(routing_runs, TEST, options={"printed": False, "entropy": "nats"})).table
+    shown = (curves["mark"] == "line") & curves["panel"].isin(["entropy (nats)", "diversity"]) & (curves["series"] != "")
+    curves = curves[shown].rename(columns={"series": "system"})
+    return curves[["system", "panel", "iteration", "value", "low", "high"]]
+
+
 def coverage(runs: Sequence[Run]) -> pd.DataFrame:
     aligner, _ = aligner_of(runs, TEST)
     return adequacy_table(runs, TEST, aligner)
@@ -74,14 +91,17 @@ def main(folder: Path) -> None:
         run = open_run(cell)
         if TEST in run.tests():
             seeds.setdefault(int(run.name.rpartition(MARK)[2]), []).append(run)
-    tables: dict[str, Table] = {"truth": truth, "overlap": overlap, "coverage": coverage}
+    tables: dict[str, Table] = {"truth": truth, "overlap": overlap, "routing": routing, "coverage": coverage}
     for what, table in tables.items():
         path = results_folder() / f"{folder.name}.{what}.csv"
         parts = [table(runs).assign(seed=seed) for seed, runs in sorted(seeds.items())]
         if path.is_file():
             kept = pd.read_csv(path)
             parts.append(kept[~kept["seed"].isin(list(seeds))])
-        found = pd.concat(parts, ignore_index=True).sort_values("seed", kind="stable")
+        found = pd.concat(parts, ignore_index=True)
+        if found.empty:
+            continue
+        found = found.sort_values("seed", kind="stable")
         found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
         order = ["seed", *(column for column in found if column != "seed")]
         _write(path, found[order])
