@@ -41,8 +41,8 @@ GRIDS = [  # in the order of their value; one that begins from another comes aft
     *("controlled-recurrent-adequacy", "multi30k-en-de", "multi30k-layers", "multi30k-past-future"),
     *("tatoeba-zh-en", "tatoeba-zh-en-second-pass", "tatoeba-de-en", "tatoeba-de-en-second-pass"),
     *("controlled-documents", "controlled-documents-marked", "controlled-documents-sweeps"),
-    *("bcontrast", "bcontrast-second-pass", "bcontrast-smaller-batches"),
-    *("manpages", "manpages-second-pass", "manpages-smaller-batches"),
+    *("bcontrast", "claims-chats", "bcontrast-second-pass", "bcontrast-smaller-batches"),
+    *("manpages", "claims-manpages", "manpages-second-pass", "manpages-smaller-batches"),
 ]
 LAWS = {
     "stepping": ("test_laws.py", "stepping"),
