@@ -187,6 +187,28 @@ def gain_beyond(
     return _comparison(float(gains.mean()), estimate, level)
 
 
+def gains_beyond(
+    first: Mapping[str, BySeed],
+    second: Mapping[str, BySeed],
+    baseline: str,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+) -> pd.DataFrame:
+    """How much larger the gain of each system over the baseline is on the second of two texts (`gain_beyond`).
+
+    Systems without a seed that all four have are left out. Columns: system, n (sentences of the second), seeds, delta,
+    low, high.
+    """
+    rows = []
+    for system, by_seed in second.items():
+        texts = [(text.get(baseline, {}), text.get(system, {})) for text in (first, second)]
+        if system == baseline or not set.intersection(*(set(one) for text in texts for one in text)):
+            continue
+        found = gain_beyond(*texts, samples, seed)
+        rows.append((system, len(next(iter(by_seed.values()))), found.seeds, found.delta, found.low, found.high))
+    return pd.DataFrame(rows, columns=["system", "n", "seeds", "delta", "low", "high"])
+
+
 def _sum(
     signed: Sequence[tuple[int, BySeed]], common: Sequence[int], samples: int, seed: int, level: float
 ) -> SeedComparison:

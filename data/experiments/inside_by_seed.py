@@ -64,25 +64,39 @@ def routing(runs: Sequence[Run]) -> pd.DataFrame:
     if not routing_runs:
         return pd.DataFrame()
     curves = draw("routing-corpus", Request(routing_runs, TEST, options={"printed": False, "entropy": "nats"})).table
-    shown = (curves["mark"] == "line") & curves["panel"].isin(["entropy (nats)", "diversity"]) & (curves["series"] != "")
-    curves = curves[shown].rename(columns={"series": "system"})
+    curves = curves[(curves["mark"] == "line") & (curves["series"] != "")]
+    curves = curves[curves["panel"].isin(["entropy (nats)", "diversity"])].rename(columns={"series": "system"})
     return curves[["system", "panel", "iteration", "value", "low", "high"]]
 
 
 def coverage(runs: Sequence[Run]) -> pd.DataFrame:
-    aligner, _ = aligner_of(runs, TEST)
-    return adequacy_table(runs, TEST, aligner)
+    """CDR and proxies of under- and over-translation, on each test set."""
+    tables = []
+    for test in _tests(runs):
+        aligner, _ = aligner_of(runs, test)
+        tables.append(adequacy_table(runs, test, aligner).assign(test=test))
+    return pd.concat(tables, ignore_index=True)
 
 
 def adequacy(folder: Path) -> pd.DataFrame:
-    """What systems leave out and repeat, over the seeds that are here; the grid's first system is the baseline."""
+    """What systems leave out and repeat, over the seeds that are here; the grid's first system is the baseline.
+
+    relative, relative_low, relative_high: the difference and its interval as a percentage of the baseline's mean rate.
+    """
     systems, _ = experiment_systems(data_folder() / "experiments" / f"{folder.name}.yaml")
     runs = [open_run(cell) for name in systems for cell in sorted(folder.glob(f"{name}{MARK}*"))]
     tables = []
-    for test in sorted({test for run in runs for test in run.tests()}):
+    for test in _tests(runs):
         found = over_seeds_table([run for run in runs if test in run.tests()], test)
+        rates = found["measure"].map(found.drop_duplicates("measure").set_index("measure")["percent"])
+        for column, delta in (("relative", "delta"), ("relative_low", "delta_low"), ("relative_high", "delta_high")):
+            found[column] = 100 * found[delta] / rates
         tables.append(found.replace({run.system: run.name.partition(MARK)[0] for run in runs}).assign(test=test))
     return pd.concat(tables, ignore_index=True)
+
+
+def _tests(runs: Sequence[Run]) -> list[str]:
+    return sorted({test for run in runs for test in run.tests()})
 
 
 def main(folder: Path) -> None:

@@ -173,6 +173,20 @@ def test_a_gain_beyond_another_texts_is_students_over_seeds_and_normal_over_sent
         seeds.gain_beyond(texts[0], ({9: base[1]}, {9: base[1]}))
 
 
+def test_gains_beyond_are_of_the_systems_and_seeds_that_both_texts_have():
+    drawn = np.random.default_rng(8)
+    first, second = (
+        {system: {seed: _values(drawn.normal(size=count)) for seed in numbers}
+         for system, numbers in (("plain", (1, 2, 3)), ("new", (2, 3, 4)), ("none", (7,)))}
+        for count in (30, 50)
+    )  # fmt: skip
+    (row,) = seeds.gains_beyond(first, second, "plain", 100).itertuples(index=False)
+    alone = seeds.gain_beyond((first["plain"], first["new"]), (second["plain"], second["new"]), 100)
+    assert tuple(row) == ("new", 50, 2, alone.delta, alone.low, alone.high)
+    gains = [[text["new"][seed].total - text["plain"][seed].total for seed in (2, 3)] for text in (first, second)]
+    assert row.delta == pytest.approx(np.mean(gains[1]) - np.mean(gains[0]))
+
+
 def test_a_combination_of_three_is_beside_the_sum_of_three_gains():
     one = {
         share: {1: statistics} for share, statistics in zip("xabc", _outputs("bleu", 0.4, 0.3, 0.25, 0.2), strict=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analyses.scores import Statistics
+    from analyses.seeds import BySeed
 
 METRICS = ("bleu", "chrf")
 DEV_LOSSES = ["system", "seed", "step", "tokens", "dev_loss"]
@@ -152,14 +153,16 @@ def length_differences(
     """Differences to the baseline by length of the source, in `LENGTH_GROUPS` groups of about equal size.
 
     Lengths are words between spaces. Beside BLEU stands the length ratio of its tokens, as the metric `length-ratio`.
+    The bucket `beyond TEST` of a later test set is how much larger its difference is than that of the first one, TEST.
     Test sets that no cell here has translated are left out. Columns: those of `analyses.buckets.DIFFERENCES`, and
     baseline, metric, test.
     """
     import pandas as pd
 
-    from analyses import buckets
+    from analyses import buckets, seeds
 
     base, parts = baseline or next(iter(experiment.systems)), []
+    first: dict[str, tuple[str, Mapping[str, BySeed]]] = {}
     for test in experiment.data.test_names:
         runs = dict(_runs(experiment, root, test, None))
         opened = [run.translations(test) for by_seed in runs.values() for run in by_seed.values()]
@@ -176,8 +179,12 @@ def length_differences(
                     for system, by_seed in statistics.items()
                 }
             for name, compared in measured.items():
-                found = buckets.differences_over_seeds(compared, groups, base, samples)
-                parts.append(found.assign(baseline=base, metric=name, test=test))
+                of_groups = buckets.differences_over_seeds(compared, groups, base, samples)
+                begins_with, at_first = first.setdefault(name, (test, compared))
+                if begins_with != test:
+                    beyond = seeds.gains_beyond(at_first, compared, base, samples)
+                    of_groups = _stacked([of_groups, beyond.assign(bucket=f"beyond {begins_with}")])
+                parts.append(of_groups.assign(baseline=base, metric=name, test=test))
     return _stacked(parts or [pd.DataFrame(columns=[*buckets.DIFFERENCES, "baseline", "metric", "test"])])
 
 

@@ -34,6 +34,7 @@ BACKBONES = ("transformer", "rnnsearch")
 HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecided", "differs by data", "not tried here"
 VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
 WITHOUT_SIGN = ("ratio", "share")  # measures that are no difference
+DIGITS = {"CDR": 3, "length ratio": 4}  # behind the point; of other measures two
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
 ROUNDING = 0.05  # points: what is printed as so little worse is not called worse
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
@@ -268,7 +269,7 @@ def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
                 "reported": "; ".join(_gains_in_words(gains)),
                 "ours": "; ".join(_ours_in_words(mine)) or first["without"],
                 "verdict": found,
-                "smallest": "" if pd.isna(could) else _number(could, "ratio"),
+                "smallest": "" if pd.isna(could) else _number(could, str(first["measure"])).removeprefix("+"),
             }
         )
     return pd.DataFrame(rows, columns=["claim", "kind", "reported", "ours", "verdict", "smallest"])
@@ -312,5 +313,6 @@ def _gain_in_words(record: dict[str, Any]) -> str:
 
 
 def _number(value: float, measure: str) -> str:
-    """Two digits behind the point; differences have a sign, minus being as wide as plus."""
-    return f"{value:.2f}" if measure in WITHOUT_SIGN else f"{value:+.2f}".replace("-", "−")
+    """A number with the digits of its measure; differences have a sign, minus being as wide as plus."""
+    digits = DIGITS.get(measure, 2)
+    return f"{value:.{digits}f}" if measure in WITHOUT_SIGN else f"{value:+.{digits}f}".replace("-", "−")

@@ -130,7 +130,9 @@ def overlap_rates(
                 known = by_frequency[(by_frequency["system"] == system) & (by_frequency["side"] == side)]
                 crosses = replace(style, dash="none", marker="x", size=5.0)
                 label = f"{name}, by frequency"
-                marks.append(Points(known.assign(place=_MEAN), "place", "value", label, crosses, ("n",), True, "low", "high"))
+                marks.append(
+                    Points(known.assign(place=_MEAN), "place", "value", label, crosses, ("n",), True, "low", "high")
+                )
             if printed:
                 printed_mean = pd.DataFrame({"place": [_PRINTED_AT], "value": [printed[side]]})
                 hollow = replace(style, dash="none", hollow=True, size=5.0)
