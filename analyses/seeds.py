@@ -201,10 +201,10 @@ def gains_beyond(
     """
     rows = []
     for system, by_seed in second.items():
-        texts = [(text.get(baseline, {}), text.get(system, {})) for text in (first, second)]
-        if system == baseline or not set.intersection(*(set(one) for text in texts for one in text)):
+        before, after = ((text.get(baseline, {}), text.get(system, {})) for text in (first, second))
+        if system == baseline or not set.intersection(*(set(one) for one in (*before, *after))):
             continue
-        found = gain_beyond(*texts, samples, seed)
+        found = gain_beyond(before, after, samples, seed)
         rows.append((system, len(next(iter(by_seed.values()))), found.seeds, found.delta, found.low, found.high))
     return pd.DataFrame(rows, columns=["system", "n", "seeds", "delta", "low", "high"])
 
