@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.scores import Shares, Statistics
-from analyses.seeds import BySeed, compare_over_seeds, gain_beyond
+from analyses.seeds import BySeed, compare_gains, compare_over_seeds
 from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
 from analyses.words import bucket_labels
 
@@ -30,7 +30,7 @@ PRESETS: dict[str, tuple[float, ...]] = {
 LENGTH_METRICS = ("length-ratio", "output-length")
 # Rows of `differences_over_seeds` beside those of the buckets: the least difference of all buckets, the least but one,
 # and by how much that of the last bucket (the longest) is above that of the first.
-LEAST, LEAST_BUT_ONE, LAST_BEYOND_FIRST = "least", "least but one", "last - first"
+LEAST, LEAST_BUT_ONE, LAST_LESS_FIRST = "least", "least but one", "last - first"
 DIFFERENCES = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high"]
 _OTHER, _NO_LABEL = "(other)", "(none)"
 
@@ -223,7 +223,7 @@ def differences_over_seeds(
       2008: a partial conjunction).
     - Both end at the lowest upper end, or the lowest but one, of intervals that hold for all buckets together
       (Bonferroni).
-    - LAST_BEYOND_FIRST: the difference of the last bucket less that of the first (`seeds.gain_beyond`).
+    - LAST_LESS_FIRST: the difference of the last bucket less that of the first (`seeds.compare_gains`).
 
     Empty buckets have no row; of one bucket alone there is only LEAST. Columns: `DIFFERENCES`.
     """
@@ -253,9 +253,9 @@ def differences_over_seeds(
             }
             rows.append({**of_all, "bucket": name, **ends})
         if len(held) > 1:
-            beyond = gain_beyond(texts[0], texts[-1], samples, seed, level)
-            interval = {"delta": beyond.delta, "low": beyond.low, "high": beyond.high}
-            rows.append({**of_all, "bucket": LAST_BEYOND_FIRST, **interval})
+            more = compare_gains(texts[0], texts[-1], samples, seed, level)
+            interval = {"delta": more.delta, "low": more.low, "high": more.high}
+            rows.append({**of_all, "bucket": LAST_LESS_FIRST, **interval})
     return pd.DataFrame(rows, columns=DIFFERENCES)
 
 

@@ -164,7 +164,7 @@ def compare_over_seeds(
     return _sum([(1, system), (-1, baseline)], common, samples, seed, level)
 
 
-def gain_beyond(
+def compare_gains(
     first: tuple[BySeed, BySeed],
     second: tuple[BySeed, BySeed],
     samples: int = 1000,
@@ -173,8 +173,8 @@ def gain_beyond(
 ) -> SeedComparison:
     """How much larger a system's gain is on the second of two texts: each is (baseline, system), paired by seed.
 
-    The texts have no sentence in common, so their resamples are drawn apart. The score is the second gain. Raises
-    ValueError as `compare_over_seeds`.
+    The texts have no sentence in common, so their resamples are drawn apart. The score is the gain on the second.
+    Raises ValueError if the four have no seed in common, or a text's two were tested on different sentences.
     """
     common = sorted(set.intersection(*(set(by_seed) for by_seed in (*first, *second))))
     if not common:
@@ -187,24 +187,24 @@ def gain_beyond(
     return _comparison(float(gains.mean()), estimate, level)
 
 
-def gains_beyond(
+def gain_differences(
     first: Mapping[str, BySeed],
     second: Mapping[str, BySeed],
     baseline: str,
     samples: int = 1000,
     seed: int = DEFAULT_SEED,
 ) -> pd.DataFrame:
-    """How much larger the gain of each system over the baseline is on the second of two texts (`gain_beyond`).
+    """How much larger the gain of each system over the baseline is on the second of two texts (`compare_gains`).
 
-    Systems without a seed that all four have are left out. Columns: system, n (sentences of the second), seeds, delta,
-    low, high.
+    Over the seeds that system and baseline have on both texts; systems without one are left out. Columns: system, n
+    (sentences of the second text), seeds, delta, low, high.
     """
     rows = []
     for system, by_seed in second.items():
         before, after = ((text.get(baseline, {}), text.get(system, {})) for text in (first, second))
         if system == baseline or not set.intersection(*(set(one) for one in (*before, *after))):
             continue
-        found = gain_beyond(before, after, samples, seed)
+        found = compare_gains(before, after, samples, seed)
         rows.append((system, len(next(iter(by_seed.values()))), found.seeds, found.delta, found.low, found.high))
     return pd.DataFrame(rows, columns=["system", "n", "seeds", "delta", "low", "high"])
 

@@ -98,7 +98,7 @@ def test_differences_over_seeds_are_the_subsets_own_and_the_last_rows_hold_for_a
                 for shift, share in ((0, 0.2), (10, 0.35)))  # fmt: skip
     made = buckets.from_edges(LENGTHS, (10, 15, 500))
     table = buckets.differences_over_seeds({"old": old, "new": new}, made, "old", samples=60)
-    of_all = [buckets.LEAST, buckets.LEAST_BUT_ONE, buckets.LAST_BEYOND_FIRST]
+    of_all = [buckets.LEAST, buckets.LEAST_BUT_ONE, buckets.LAST_LESS_FIRST]
     assert list(table.bucket) == ["(0,10]", "(10,15]", "(15,500]", *of_all]
     of_group, pairs = table.iloc[:3], []
     for row in of_group.itertuples():

@@ -152,12 +152,12 @@ def test_what_a_combination_has_beyond_its_parts_is_paired_by_sentence_and_has_s
     assert row.p_value == pytest.approx(expected.pvalue, abs=1e-3)
 
 
-def test_a_gain_beyond_another_texts_is_students_over_seeds_and_normal_over_sentences():
+def test_a_difference_of_gains_is_students_over_seeds_and_normal_over_sentences():
     """Two texts, whose sentences are drawn apart: of one seed the variances of the gains add."""
     drawn, plain = np.random.default_rng(3), np.zeros(400)
     gains = [drawn.normal(mean, 1, 400) for mean in (1, 3)]
     texts = [({1: _values(plain)}, {1: _values(gain)}) for gain in gains]
-    found, turned = seeds.gain_beyond(*texts, 2000), seeds.gain_beyond(*reversed(texts), 2000)
+    found, turned = seeds.compare_gains(*texts, 2000), seeds.compare_gains(*reversed(texts), 2000)
     assert found.delta == -turned.delta == pytest.approx(100 * (gains[1].mean() - gains[0].mean()))
     assert found.score == pytest.approx(100 * gains[1].mean())
     reach = 100 * 1.96 * np.sqrt(sum(gain.var() / 400 for gain in gains))
@@ -165,23 +165,23 @@ def test_a_gain_beyond_another_texts_is_students_over_seeds_and_normal_over_sent
     constant = [{1: 1.0, 2: 2.0, 3: 4.5, 9: 7.0}, {1: 3.0, 2: 3.5, 3: 8.0}]
     base = {seed: _values(np.zeros(8)) for seed in (1, 2, 3)}
     texts = [(base, {seed: _values(np.full(8, gain / 100)) for seed, gain in by_seed.items()}) for by_seed in constant]
-    found, expected = seeds.gain_beyond(*texts), ttest_1samp([2.0, 1.5, 3.5], 0)
+    found, expected = seeds.compare_gains(*texts), ttest_1samp([2.0, 1.5, 3.5], 0)
     interval = expected.confidence_interval(0.95)
     assert (found.seeds, found.delta) == (3, pytest.approx(7 / 3))
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
     with pytest.raises(ValueError, match="no seed in common"):
-        seeds.gain_beyond(texts[0], ({9: base[1]}, {9: base[1]}))
+        seeds.compare_gains(texts[0], ({9: base[1]}, {9: base[1]}))
 
 
-def test_gains_beyond_are_of_the_systems_and_seeds_that_both_texts_have():
+def test_gain_differences_are_of_the_systems_and_seeds_that_both_texts_have():
     drawn = np.random.default_rng(8)
     first, second = (
         {system: {seed: _values(drawn.normal(size=count)) for seed in numbers}
          for system, numbers in (("plain", (1, 2, 3)), ("new", (2, 3, 4)), ("none", (7,)))}
         for count in (30, 50)
     )  # fmt: skip
-    (row,) = seeds.gains_beyond(first, second, "plain", 100).itertuples(index=False)
-    alone = seeds.gain_beyond((first["plain"], first["new"]), (second["plain"], second["new"]), 100)
+    (row,) = seeds.gain_differences(first, second, "plain", 100).itertuples(index=False)
+    alone = seeds.compare_gains((first["plain"], first["new"]), (second["plain"], second["new"]), 100)
     assert tuple(row) == ("new", 50, 2, alone.delta, alone.low, alone.high)
     gains = [[text["new"][seed].total - text["plain"][seed].total for seed in (2, 3)] for text in (first, second)]
     assert row.delta == pytest.approx(np.mean(gains[1]) - np.mean(gains[0]))

@@ -153,7 +153,7 @@ def length_differences(
     """Differences to the baseline by length of the source, in `LENGTH_GROUPS` groups of about equal size.
 
     Lengths are words between spaces. Beside BLEU stands the length ratio of its tokens, as the metric `length-ratio`.
-    The bucket `beyond TEST` of a later test set is how much larger its difference is than that of the first one, TEST.
+    The bucket `long - test` of the test set long is how much larger its difference is than that of the first one, test.
     Test sets that no cell here has translated are left out. Columns: those of `analyses.buckets.DIFFERENCES`, and
     baseline, metric, test.
     """
@@ -174,18 +174,25 @@ def length_differences(
                 continue
             measured = {metric: statistics}
             if metric == "bleu":
-                measured["length-ratio"] = {
-                    system: {seed: buckets.length_statistics(*one.values[:, :2].T) for seed, one in by_seed.items()}
-                    for system, by_seed in statistics.items()
-                }
+                measured["length-ratio"] = _length_ratios(statistics)
             for name, compared in measured.items():
                 of_groups = buckets.differences_over_seeds(compared, groups, base, samples)
-                begins_with, at_first = first.setdefault(name, (test, compared))
-                if begins_with != test:
-                    beyond = seeds.gains_beyond(at_first, compared, base, samples)
-                    of_groups = _stacked([of_groups, beyond.assign(bucket=f"beyond {begins_with}")])
+                first_test, on_first = first.setdefault(name, (test, compared))
+                if first_test != test:
+                    more = seeds.gain_differences(on_first, compared, base, samples)
+                    of_groups = _stacked([of_groups, more.assign(bucket=f"{test} - {first_test}")])
                 parts.append(of_groups.assign(baseline=base, metric=name, test=test))
     return _stacked(parts or [pd.DataFrame(columns=[*buckets.DIFFERENCES, "baseline", "metric", "test"])])
+
+
+def _length_ratios(statistics: Mapping[str, BySeed]) -> dict[str, BySeed]:
+    """Statistics of BLEU, which begin with the tokens of output and reference, as those of the length ratio."""
+    from analyses.buckets import length_statistics
+
+    return {
+        system: {seed: length_statistics(*one.values[:, :2].T) for seed, one in by_seed.items()}
+        for system, by_seed in statistics.items()
+    }
 
 
 def additivity(
