@@ -172,7 +172,7 @@ def length_differences(
             groups = buckets.quantiles(lengths, LENGTH_GROUPS)
             if base not in statistics:
                 continue
-            measured = {metric: statistics}
+            measured: dict[str, Mapping[str, BySeed]] = {metric: statistics}
             if metric == "bleu":
                 measured["length-ratio"] = _length_ratios(statistics)
             for name, compared in measured.items():
