@@ -52,7 +52,7 @@ class OverlapOptions(TargetOptions):
     """Options of the figure `overlap`."""
 
     printed: bool = Field(True, description="Also what the paper says")
-    frequency: bool = Field(True, description="Also what the most frequent pieces of the training text come to")
+    frequency: bool = Field(True, description="Also the rates of the most frequent pieces of the training text alone")
     tokens: bool = Field(False, description="A repeated piece counts each time")
     end: bool = Field(True, description="</s> is one of the pieces")
 

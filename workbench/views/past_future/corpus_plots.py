@@ -117,7 +117,8 @@ def overlap_rates(
     systems = list(dict.fromkeys(along["system"]))
     for system in systems:
         marks: list[Mark] = []
-        rates = []
+        rates: list[str] = []
+        frequent: list[str] = []
         for side in ("past", "future"):
             style, name = GROUP_LINES[side.upper()], side.upper()
             curve = along[(along["system"] == system) & (along["side"] == side)].sort_values("place")
@@ -126,10 +127,11 @@ def overlap_rates(
             marks.append(
                 Points(mean, "place", "value", name, replace(style, dash="none"), ("n",), False, "low", "high")
             )
-            if by_frequency is not None:
+            if by_frequency is not None and system in by_frequency["system"].values:  # its training text is at hand
                 known = by_frequency[(by_frequency["system"] == system) & (by_frequency["side"] == side)]
                 crosses = replace(style, dash="none", marker="x", size=5.0)
                 label = f"{name}, by frequency"
+                frequent.append(f"{known['value'].iloc[0]:.2f} of {name}")
                 marks.append(
                     Points(known.assign(place=_MEAN), "place", "value", label, crosses, ("n",), True, "low", "high")
                 )
@@ -139,7 +141,8 @@ def overlap_rates(
                 marks.append(Points(printed_mean, "place", "value", f"{name}, reported", hollow))
             rates.append(f"{mean['value'].iloc[0]:.2f} of {name}")
         panels.append(Panel(tuple(marks), x, Axis("overlap rate", range=(-0.03, 1.03)), 1.3, system))
-        descriptions.append(f"{system}: {' and '.join(rates)}")
+        alone = f" (the most frequent pieces alone: {' and '.join(frequent)})" if frequent else ""
+        descriptions.append(f"{system}: {' and '.join(rates)}{alone}")
     summary = f"Mean overlap rates: {'; '.join(descriptions)}."
     return _two_column_figure("overlap", "What the bags of words foretell", panels, caption, summary)
 

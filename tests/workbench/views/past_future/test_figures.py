@@ -182,6 +182,18 @@ def test_overlap_rates_of_the_most_frequent_pieces_alone(guided_run, run, forced
         assert table[table.series == f"{side}, by frequency"].value.tolist() == pytest.approx([np.mean(values)])
 
 
+def test_a_run_whose_training_text_is_gone_stands_beside_one_with_frequent_pieces(
+    guided_run, run, tmp_path, monkeypatch
+):
+    other = open_run(shutil.copytree(run.folder, tmp_path / "other"))
+    here = guided_run.config.data_folder(guided_run.folder)
+    monkeypatch.setattr(type(run.config), "data_folder", lambda _, folder: here if folder == run.folder else tmp_path)
+    figure = draw("overlap", Request((run, other), "test", options={"sentences": 2}))
+    frequent = figure.table[figure.table.series.str.endswith("by frequency")]
+    assert set(frequent.panel) == {"gdr-bow-bca"}
+    assert figure.summary.count("the most frequent pieces alone") == 1
+
+
 def test_the_truth_beside_runs_and_rules(run, plain):
     request = Request((plain, run), "test", options={"sentences": 10})
     figure, found = draw("past-future-truth", request), against_truth(request, TruthOptions(sentences=10))
