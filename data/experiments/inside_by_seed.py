@@ -1,16 +1,20 @@
 """What is measured inside the finished trainings of an experiment, seed by seed: result files for the ledger.
 
     python data/experiments/inside_by_seed.py runs/claims-past-future
+    python data/experiments/inside_by_seed.py runs/claims-documents pronouns
 
-Writes into data/experiments/results, a row for each seed and system, by default options:
+Writes into data/experiments/results, a row for each seed and system, by default options; all tables, or those named:
 
 - NAME.truth.csv: the figure `past-future-truth`; NAME.overlap.csv: the figure `overlap`.
+- NAME.course.csv: the figure `past-future-course`; NAME.flips.csv: the share of words that move to PAST as their last
+  counterpart is written or one step later, of the figure `flip-times`.
 - NAME.routing.csv: the figure `routing-corpus`, entropy in nats.
 - NAME.coverage.csv: `workbench adequacy`.
+- NAME.pronouns.csv: `workbench contrastive-eval --controlled test`, where items have sentences before them.
 - NAME.adequacy-over-seeds.csv: what systems leave out and repeat (`workbench adequacy coverage --over-seeds`), over the
   seeds that are here, on each test set.
 
-Of the first four, seeds that are in a file already and have no training here stay.
+Of all but the last, seeds that are in a file already and have no training here stay.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from pathlib import Path
 import pandas as pd
 
 from analyses.past_future_gold import WORDS
+from analyses.wilson import wilson
 from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
 from workbench.figures.drawing import draw
@@ -31,12 +36,14 @@ from workbench.papers.our_results import experiment_systems
 from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, open_run
 from workbench.views.adequacy.word_coverage import over_seeds_table
+from workbench.views.contrastive.measure import accuracy_table, controlled, read_all, store_controlled
 from workbench.views.layer_routing.measure import routed
 from workbench.views.past_future.gold_figures import TruthOptions, against_truth
-from workbench.views.past_future.measure import has_bags
+from workbench.views.past_future.measure import guided, has_bags
 
 TEST, MARK = "test", ".seed-"
 RULE = "rule: frequency"  # the most frequent pieces of the training text, which no model is needed for
+ADEQUACY = "adequacy-over-seeds"
 Table = Callable[[Sequence[Run]], pd.DataFrame]
 
 
@@ -58,6 +65,30 @@ def overlap(runs: Sequence[Run]) -> pd.DataFrame:
     return points[["system", "side", "value", "low", "high", "n"]]
 
 
+def course(runs: Sequence[Run]) -> pd.DataFrame:
+    """The mean mass of a source word in PAST, FUTURE and REDUNDANT, by tenths of the translation."""
+    grouped = tuple(guided(runs))
+    if not grouped:
+        return pd.DataFrame()
+    points = draw("past-future-course", Request(grouped, TEST)).table
+    points = points[points["mark"] == "line"].rename(columns={"panel": "system", "series": "group"})
+    return points[["system", "group", "place", "value", "low", "high", "n"]]
+
+
+def flips(runs: Sequence[Run]) -> pd.DataFrame:
+    """The share of words that move to PAST in time; intervals are Wilson's, of the words."""
+    grouped = tuple(guided(runs))
+    if not grouped:
+        return pd.DataFrame()
+    counts = draw("flip-times", Request(grouped, TEST)).table.dropna(subset=["n"])
+    rows = []
+    for system, counted in counts.groupby("series", sort=False):
+        in_time, words = int(counted.loc[counted["distance"].isin([0, 1]), "n"].sum()), int(counted["n"].sum())
+        low, high = wilson(in_time, words)
+        rows.append({"system": system, "share": in_time / words, "low": low, "high": high, "n": words})
+    return pd.DataFrame(rows)
+
+
 def routing(runs: Sequence[Run]) -> pd.DataFrame:
     """Entropy and diversity after each iteration, means over 100 sentences."""
     routing_runs = tuple(run for run in runs if routed(run, "encoder"))
@@ -76,6 +107,19 @@ def coverage(runs: Sequence[Run]) -> pd.DataFrame:
         aligner, _ = aligner_of(runs, test)
         tables.append(adequacy_table(runs, test, aligner).assign(test=test))
     return pd.concat(tables, ignore_index=True)
+
+
+def pronouns(runs: Sequence[Run]) -> pd.DataFrame:
+    """How often the right pronoun is more probable than the wrong ones: of all, and by where its noun stands."""
+    if runs[0].translations(TEST).truth is None:
+        return pd.DataFrame()
+    items, name, _ = controlled(runs[0], TEST)
+    if not any(item.context for item in items):
+        return pd.DataFrame()
+    store_controlled(runs, TEST)
+    contrasts = read_all(runs, name)
+    by = "distance,order"
+    return pd.concat([accuracy_table(contrasts).assign(by="all"), accuracy_table(contrasts, by).assign(by=by)])
 
 
 def adequacy(folder: Path) -> pd.DataFrame:
@@ -99,14 +143,25 @@ def _tests(runs: Sequence[Run]) -> list[str]:
     return sorted({test for run in runs for test in run.tests()})
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *names: str) -> None:
     seeds: dict[int, list[Run]] = {}
     for cell in sorted(folder.glob(f"[!.]*{MARK}*")):
         run = open_run(cell)
         if TEST in run.tests():
             seeds.setdefault(int(run.name.rpartition(MARK)[2]), []).append(run)
-    tables: dict[str, Table] = {"truth": truth, "overlap": overlap, "routing": routing, "coverage": coverage}
+    tables: dict[str, Table] = {
+        "truth": truth,
+        "overlap": overlap,
+        "course": course,
+        "flips": flips,
+        "routing": routing,
+        "coverage": coverage,
+        "pronouns": pronouns,
+    }
+    wanted = names or (*tables, ADEQUACY)
     for what, table in tables.items():
+        if what not in wanted:
+            continue
         path = results_folder() / f"{folder.name}.{what}.csv"
         parts = [table(runs).assign(seed=seed) for seed, runs in sorted(seeds.items())]
         if path.is_file():
@@ -119,7 +174,8 @@ def main(folder: Path) -> None:
         found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
         order = ["seed", *(column for column in found if column != "seed")]
         _write(path, found[order])
-    _write(results_folder() / f"{folder.name}.adequacy-over-seeds.csv", adequacy(folder))
+    if ADEQUACY in wanted:
+        _write(results_folder() / f"{folder.name}.{ADEQUACY}.csv", adequacy(folder))
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:
@@ -128,4 +184,4 @@ def _write(path: Path, table: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
