@@ -110,7 +110,7 @@ def coverage(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def pronouns(runs: Sequence[Run]) -> pd.DataFrame:
-    """How often the right pronoun is more probable than the wrong ones: of all, and by where its noun stands."""
+    """How often the right pronoun is more probable than the wrong ones: of all, by where its noun stands, by gender."""
     if runs[0].translations(TEST).truth is None:
         return pd.DataFrame()
     items, name, _ = controlled(runs[0], TEST)
@@ -118,8 +118,8 @@ def pronouns(runs: Sequence[Run]) -> pd.DataFrame:
         return pd.DataFrame()
     store_controlled(runs, TEST)
     contrasts = read_all(runs, name)
-    by = "distance,order"
-    return pd.concat([accuracy_table(contrasts).assign(by="all"), accuracy_table(contrasts, by).assign(by=by)])
+    by_tags = [accuracy_table(contrasts, tags).assign(by=tags) for tags in ("distance,order", "gender")]
+    return pd.concat([accuracy_table(contrasts).assign(by="all"), *by_tags])
 
 
 def adequacy(folder: Path) -> pd.DataFrame:
