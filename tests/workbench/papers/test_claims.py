@@ -105,6 +105,16 @@ def test_readers_that_saw_other_numbers_of_words_are_left_out_and_transformers_a
     assert set(unequal["claim"]) == {"transformer-reg over transformer, bleu"}
 
 
+def test_a_test_set_that_the_baseline_does_not_translate_is_left_out():
+    counted = pd.concat(claims.measured_gains(paper) for paper in library().values())
+    scores = {path.name: pd.read_csv(path) for path in comparison_files()[0].parent.glob("*.scores.csv")}
+    for data, test in set(zip(counted["data"], counted["test"], strict=True)):
+        table = scores[f"{data}.scores.csv"]
+        baseline = table[(table["metric"] == "bleu") & (table["test"] == test)].iloc[0]
+        assert baseline["score"] >= 10
+    assert set(counted.loc[counted["data"] == "claims-tatoeba-en-de", "test"]) == {"test"}  # newstest2014: 2 BLEU
+
+
 @pytest.mark.parametrize(("several", "wanted"), [(1, claims.HOLDS), (3, claims.UNDECIDED)])
 def test_of_several_answers_each_needs_the_more(several, wanted):
     """An interval from 0.1 to 2.0 leaves zero out at 95 %, and not at the 98.3 % of one among three."""
