@@ -76,7 +76,7 @@ def course(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def flips(runs: Sequence[Run]) -> pd.DataFrame:
-    """The share of words that move to PAST in time; intervals are Wilson's, of the words."""
+    """The share of words that move to PAST as their counterpart is written or one step later; Wilson intervals."""
     grouped = tuple(guided(runs))
     if not grouped:
         return pd.DataFrame()
@@ -158,7 +158,10 @@ def main(folder: Path, *names: str) -> None:
         "coverage": coverage,
         "pronouns": pronouns,
     }
-    wanted = names or (*tables, ADEQUACY)
+    known = (*tables, ADEQUACY)
+    if unknown := [name for name in names if name not in known]:
+        raise SystemExit(f"there is no table {unknown[0]!r}; there are {', '.join(known)}")
+    wanted = names or known
     for what, table in tables.items():
         if what not in wanted:
             continue

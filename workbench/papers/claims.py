@@ -36,7 +36,7 @@ VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
 WITHOUT_SIGN = ("ratio", "share")  # measures that are no difference
 DIGITS = {"CDR": 3, "length ratio": 4}  # behind the point; of other measures two
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
-LEAST_BLEU = 10.0  # of the baseline: below, it has not learned to translate the test set, and no difference is of use
+MINIMUM_BASELINE_BLEU = 10.0  # a baseline below it does not translate the test set, so a difference says nothing
 ROUNDING = 0.05  # points: what is printed as so little worse is not called worse
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
@@ -141,7 +141,7 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
         for record in stored_differences(path):
             if not {record["system"], record["baseline"]} <= systems.keys() or uncounted(name, record["system"]):
                 continue
-            if record["metric"] == "bleu" and record["score"] - record["delta"] < LEAST_BLEU:
+            if record["metric"] == "bleu" and record["score"] - record["delta"] < MINIMUM_BASELINE_BLEU:
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
             for claim in _claims(pairs, system, baseline, record["metric"]):
