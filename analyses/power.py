@@ -61,6 +61,20 @@ def at_level(
     return center - reach(max(0.0, center - low)), center + reach(max(0.0, high - center))
 
 
+def detectable_difference(low: float, high: float, count: int, seed_error: float, level: float = LEVEL) -> float:
+    """The smallest difference that an experiment with this 95 % interval of `analyses.seeds` sees at a level.
+
+    count: of seeds; seed_error: as for `at_level`. Of one seed it is what that training could have shown.
+    """
+    reach, of_seeds, deviation = (high - low) / 2, 0.0, 0.0
+    if count > 1:
+        errors = float(student.ppf((1 + LEVEL) / 2, count - 1))  # in a reach that is the seeds' alone
+        error = reach / errors if math.isnan(seed_error) else seed_error
+        of_seeds, deviation = errors * error, error * math.sqrt(count)
+    of_sentences = math.sqrt(max(0.0, reach**2 - of_seeds**2)) / float(norm.ppf((1 + LEVEL) / 2))
+    return smallest_difference(deviation, of_sentences, count, level=level)
+
+
 def smallest_difference(
     seed_deviation: float,
     sentence_error: float,

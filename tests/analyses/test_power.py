@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.stats import nct, norm
 from scipy.stats import t as student
 
-from analyses.power import TRIALS, at_level, interval, sentence_error, smallest_difference
+from analyses.power import TRIALS, at_level, detectable_difference, interval, sentence_error, smallest_difference
 
 
 def test_one_training_has_the_power_of_a_normal_test():
@@ -69,6 +69,20 @@ def test_more_seeds_more_sentences_and_less_spread_show_smaller_differences():
     assert smallest_difference(0.5, 0.3, 5) < base
     assert smallest_difference(0.5, 0.1, 3) < base
     assert smallest_difference(0.2, 0.3, 3) < base
+
+
+@pytest.mark.parametrize("level", [0.95, 0.99])
+@pytest.mark.parametrize("by_seed", [[0.6], [0.2, 1.0, 0.6]])
+def test_what_an_interval_could_have_shown_is_of_the_errors_that_made_it(level, by_seed):
+    count, deviation = len(by_seed), float(np.std(by_seed, ddof=1)) if len(by_seed) > 1 else 0.0
+    found = detectable_difference(*interval(by_seed, 0.35), count, deviation / math.sqrt(count), level)
+    assert found == pytest.approx(smallest_difference(deviation, 0.35, count, level=level))
+
+
+def test_an_interval_of_unknown_seeds_could_have_shown_what_seeds_alone_could():
+    deviation = 1.25 * math.sqrt(3) / student.ppf(0.975, 2)
+    found = detectable_difference(0.5, 3.0, 3, math.nan)
+    assert found == pytest.approx(smallest_difference(deviation, 0.0, 3))
 
 
 @pytest.mark.parametrize(("deviation", "seeds"), [(0.1, 1), (0.0, 0)])

@@ -8,6 +8,7 @@ draws nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,11 +42,12 @@ ROUNDING = 0.05  # points: what is printed as so little worse is not called wors
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
 REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
-# note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; smallest: what could
-# have been shown; seed_error: the standard error of the mean between seeds, NaN if it is not known.
+# note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; seed_error: the standard
+# error of the mean between seeds, NaN if it is not known; smallest: the smallest difference that could have decided,
+# NaN of a speed.
 MEASURED = [
-    *("claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high"),
-    *("smallest", "seed_error", "verdict"),
+    *("claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high", "seed_error"),
+    *("verdict", "smallest"),
 ]
 
 
@@ -72,24 +74,26 @@ def measured_claims(paper: Paper, results: Path | None = None) -> pd.DataFrame:
 
 
 def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
-    """The rows with their verdicts; expected: the reported gain and the share of it that must be possible, by claim.
+    """The rows with `verdict` and `smallest`; expected: the reported gain and the share of it that must be possible.
 
     Where several differences count for a claim, each decides at 1 - 0.05 / their number (Bonferroni), so that more
     experiments do not make a verdict more likely by chance.
     """
-    counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
-    from analyses.power import at_level
+    from analyses.power import at_level, detectable_difference
 
-    verdicts = []
+    counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
+    verdicts, smallest = [], []
     for row in records(measured):
         gain, share = expected[row["claim"]]
         if row["repeat"] == SEED:
             level = 1 - 0.05 / counted[row["claim"]]
-            interval = at_level(row["gain"], row["low"], row["high"], int(row["seeds"]), row["seed_error"], level)
-            verdicts.append(verdict(*interval, gain, share))
+            spread = (int(row["seeds"]), row["seed_error"], level)
+            verdicts.append(verdict(*at_level(row["gain"], row["low"], row["high"], *spread), gain, share))
+            smallest.append(detectable_difference(row["low"], row["high"], *spread))
         else:
             verdicts.append(verdict_of_speeds(row["low"], row["high"], gain, share))
-    return measured.assign(verdict=verdicts)
+            smallest.append(math.nan)
+    return measured.assign(verdict=verdicts, smallest=smallest)
 
 
 def reported_gains(paper: Paper) -> pd.DataFrame:
@@ -206,7 +210,6 @@ def _measured(claim: str, data: str, record: dict[str, Any]) -> dict[str, Any]:
         "gain": sign * float(record["delta"]),
         "low": low,
         "high": high,
-        "smallest": float(record["smallest"]),
         "seed_error": float(record["seed_error"]),
     }
 

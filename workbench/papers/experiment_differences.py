@@ -1,4 +1,4 @@
-"""Differences of two systems of an experiment, from its result files, and the smallest that it could have shown.
+"""Differences of two systems of an experiment, from its result files, with what seeds bring to their error.
 
 Reads EXPERIMENT.comparisons.csv, where each system stands beside the experiment's baseline, and EXPERIMENT.cells.csv,
 where each training stands by itself. Trains and scores nothing.
@@ -63,7 +63,7 @@ def _former_defaults() -> dict[str, dict[str, str]]:
 def stored_differences(path: Path) -> list[dict[str, Any]]:
     """The differences of an experiment to its baseline that have an interval, one a system and test.
 
-    With `smallest` and `seed_error`. Those over seeds stand for those of one training. Not to be changed: the list is
+    With `seed_error`. Those over seeds stand for those of one training. Not to be changed: the list is
     kept while the files are unchanged.
     Raises RunError for a file that is no comparison of an experiment.
     """
@@ -84,15 +84,8 @@ def _read_differences(path: Path) -> list[dict[str, Any]]:
             f"{path}: not the comparisons of an experiment ({error}); write them again: workbench experiment table"
         ) from None
     scores = _scores(path)
-    return [{**row, **_spread(row, _differences_of(row, scores))} for row in rows]
-
-
-def _spread(row: Mapping[str, Any], by_seed: Mapping[int, float]) -> dict[str, float]:
-    seeds = int(row["seeds"])
-    return {
-        "smallest": smallest(row["low"], row["high"], seeds, by_seed),
-        "seed_error": seed_error(list(by_seed.values()), seeds),
-    }
+    by_seed = (list(_differences_of(row, scores).values()) for row in rows)
+    return [{**row, "seed_error": seed_error(one, int(row["seeds"]))} for row, one in zip(rows, by_seed, strict=True)]
 
 
 def seed_error(by_seed: Sequence[float], seeds: int) -> float:
@@ -105,7 +98,7 @@ def seed_error(by_seed: Sequence[float], seeds: int) -> float:
 
 
 def difference(path: Path, system: str, baseline: str, metric: str, test: str) -> dict[str, Any]:
-    """The difference of any two systems of an experiment: delta, low, high, seeds, smallest, seed_error.
+    """The difference of any two systems of an experiment: delta, low, high, seeds, seed_error.
 
     Beside the experiment's own baseline it is the stored one. Else seeds are paired, and the error of the sentences is
     that of both stored differences together, which is too large rather than too small: both share the baseline's.
@@ -119,11 +112,12 @@ def difference(path: Path, system: str, baseline: str, metric: str, test: str) -
     if missing := sorted({system, baseline} - stored.keys()):
         raise RunError(f"{path}: no difference of {missing[0]!r} by {metric} on {test}")
     scores = _scores(path)
-    by_seed = _by_seed(scores, system, baseline, metric, test)
+    by_seed = list(_by_seed(scores, system, baseline, metric, test).values())
     errors = [_sentence_error(stored[name], scores) for name in (system, baseline)]
-    low, high = interval(list(by_seed.values()), math.hypot(*errors))
-    found = {"delta": sum(by_seed.values()) / len(by_seed), "low": low, "high": high, "seeds": len(by_seed)}
-    return {**found, **_spread(found, by_seed)}
+    low, high = interval(by_seed, math.hypot(*errors))
+    count = len(by_seed)
+    return {"delta": sum(by_seed) / count, "low": low, "high": high, "seeds": count,
+            "seed_error": seed_error(by_seed, count)}  # fmt: skip
 
 
 def _sentence_error(row: Mapping[str, Any], scores: Scores) -> float:
@@ -162,29 +156,3 @@ def _by_seed(scores: Scores, system: str, baseline: str, metric: str, test: str)
     """System minus baseline of each seed that both were trained with."""
     ours, theirs = (scores.get((name, metric, test), {}) for name in (system, baseline))
     return {seed: ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())}
-
-
-def smallest(low: float, high: float, seeds: int, by_seed: Mapping[int, float] | None = None) -> float:
-    """The smallest difference that the experiment could have shown; if seeds are not at hand, all of it is theirs.
-
-    low, high: the interval that was found; of one training it is the smallest that this training could have shown.
-    """
-    import numpy as np
-    from scipy.stats import t as student
-
-    from analyses.power import sentence_error
-
-    if seeds == 1:
-        return _smallest(0.0, sentence_error(low, high, [0.0]), 1)
-    if by_seed is None or len(by_seed) != seeds:
-        deviation = (high - low) / 2 * math.sqrt(seeds) / float(student.ppf(0.975, seeds - 1))
-        return _smallest(deviation, 0.0, seeds)
-    values = list(by_seed.values())
-    return _smallest(float(np.std(values, ddof=1)), sentence_error(low, high, values), seeds)
-
-
-@cache
-def _smallest(deviation: float, error: float, seeds: int) -> float:
-    from analyses.power import smallest_difference
-
-    return smallest_difference(deviation, error, seeds)

@@ -20,7 +20,6 @@ from workbench.papers.experiment_differences import (
     former_default,
     results_folder,
     seed_error,
-    smallest,
 )
 from workbench.papers.our_results import experiment_systems
 from workbench.papers.schema import Measurement, Paper
@@ -85,7 +84,7 @@ def _of_experiment(ours: Measurement, folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(f"{path}: there are no comparisons of this experiment")
     row = difference(path, ours.system, ours.baseline, ours.metric, ours.test)
-    return {"gain": row["delta"], **{name: row[name] for name in ("seeds", "low", "high", "smallest", "seed_error")}}
+    return {"gain": row["delta"], **{name: row[name] for name in ("seeds", "low", "high", "seed_error")}}
 
 
 def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
@@ -117,8 +116,8 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         low, high = float(values[0] - errors[0]), float(values[0] + errors[0])
         if isinstance(ours.minus, Decimal):  # an interval need not lie evenly around its value
             low, high = (float(rows[name].iloc[0]) - float(ours.minus) for name in (ours.low, ours.high))
-        return {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds,
-                "smallest": smallest(low, high, seeds), "seed_error": seed_error([], seeds)}  # fmt: skip
+        error = seed_error([], seeds)
+        return {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds, "seed_error": error}
     return _over_seeds(values, errors)
 
 
@@ -133,7 +132,6 @@ def _over_rounds(rows: pd.DataFrame, value: str, values: Any) -> dict[str, Any]:
         "low": low,
         "high": high,
         "seeds": count,
-        "smallest": math.nan,
         "seed_error": math.nan,
     }
 
@@ -145,9 +143,8 @@ def _over_seeds(values: Any, half_widths: Any) -> dict[str, Any]:
     by_seed, reach = [float(value) for value in values], float(half_widths.mean())
     low, high = interval(by_seed, sentence_error(-reach, reach, []))
     count = len(by_seed)
-    center, found = sum(by_seed) / count, smallest(low, high, count, dict(enumerate(by_seed)))
-    error = seed_error(by_seed, count)
-    return {"gain": center, "low": low, "high": high, "seeds": count, "smallest": found, "seed_error": error}
+    center, error = sum(by_seed) / count, seed_error(by_seed, count)
+    return {"gain": center, "low": low, "high": high, "seeds": count, "seed_error": error}
 
 
 def _bounds(ours: Measurement) -> list[str]:

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from tests.workbench.papers.verdicts import decided
 from workbench.figures.drawing import draw
@@ -125,6 +126,10 @@ def test_of_several_answers_each_needs_the_more(several, wanted):
     found = claims.with_verdicts(pd.DataFrame(rows), dict.fromkeys("abc", (1.0, 0.5)))
     assert set(found.loc[found["claim"] == "a", "verdict"]) == {wanted}
     assert set(found.loc[found["claim"] != "a", "verdict"]) == {claims.HOLDS}
+    error, of_power = 0.95 / norm.ppf(0.975), norm.ppf(0.8)
+    wanted_smallest = (norm.ppf(1 - 0.025 / several) + of_power) * error
+    assert list(found.loc[found["claim"] == "a", "smallest"]) == pytest.approx([wanted_smallest] * several, rel=0.01)
+    assert found.loc[found["claim"] == "c", "smallest"].isna().all()
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, sem
 from scipy.stats import t as student
 
-from analyses.power import smallest_difference
 from core_models.settings import ConfigError, parse
 from tests.workbench.papers.verdicts import decided
 from workbench.papers import claims
@@ -54,11 +53,10 @@ def experiment(tmp_path) -> Path:
     return tmp_path / "mine.comparisons.csv"
 
 
-def test_the_stored_difference_knows_the_smallest_it_could_have_shown(experiment):
+def test_the_stored_difference_knows_the_error_of_its_seeds(experiment):
     found = {row["system"]: row for row in stored_differences(experiment)}
-    for system, error in ERRORS.items():
-        wanted = smallest_difference(float(np.std(minus(system, "base"), ddof=1)), error, 3)
-        assert found[system]["smallest"] == pytest.approx(wanted, rel=1e-6)
+    for system in ERRORS:
+        assert found[system]["seed_error"] == pytest.approx(sem(minus(system, "base")))
 
 
 def test_two_systems_beside_the_same_baseline_are_paired_by_seed_with_the_errors_of_both(experiment):
@@ -66,7 +64,7 @@ def test_two_systems_beside_the_same_baseline_are_paired_by_seed_with_the_errors
     deltas, error = minus("one", "two"), math.hypot(*ERRORS.values())
     assert found["delta"] == pytest.approx(np.mean(deltas))
     assert (found["high"] - found["low"]) / 2 == pytest.approx(half_width(deltas, error))
-    assert found["smallest"] == pytest.approx(smallest_difference(float(np.std(deltas, ddof=1)), error, 3), rel=1e-6)
+    assert found["seed_error"] == pytest.approx(sem(deltas))
     turned = difference(experiment, "two", "one", "bleu", "test")
     assert (turned["low"], turned["high"]) == pytest.approx((-found["high"], -found["low"]))
     beside = difference(experiment, "one", "base", "bleu", "test")
@@ -108,8 +106,7 @@ def test_one_row_keeps_its_own_interval_and_rounds_have_their_range(tmp_path):
     table = pd.DataFrame({"name": ["a"], "value": [2.0], "low": [1.5], "high": [3.5], "seeds": [3]})
     row = answer(tmp_path, table, where={"name": "a"}, minus=Decimal(1))
     assert (row["gain"], row["low"], row["high"], row["seeds"]) == (1.0, 0.5, 2.5, 3)
-    all_of_seeds = 1.0 * math.sqrt(3) / student.ppf(0.975, 2)
-    assert row["smallest"] == pytest.approx(smallest_difference(all_of_seeds, 0.0, 3), rel=1e-6)
+    assert math.isnan(row["seed_error"])
     rounds = pd.DataFrame({"name": ["a"] * 3, "value": [0.7, 0.6, 0.8]})
     row = answer(tmp_path, rounds, where={"name": "a"}, rows="rounds")
     assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.7, 0.6, 0.8, 3))
