@@ -1,8 +1,8 @@
 """Tables of README and of the pages below docs/, made of committed result files and of the options of mechanisms.
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or the same with
-`options: MECHANISM`, `figures: ours`, `ledger: PAPER` or `ledger: counts`. `python docs/tables.py` writes what belongs
-between; a test compares.
+`options: MECHANISM`, `figures: ours`, `ledger: PAPER`, `ledger: counts` or `grids: all`. `python docs/tables.py`
+writes what belongs between; a test compares.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pandas as pd
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "data" / "experiments" / "results"
 MARKED = re.compile(
-    r"^(<!-- (table|options|figures|ledger): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE
+    r"^(<!-- (table|options|figures|ledger|grids): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE
 )
 
 
@@ -31,7 +31,13 @@ def main() -> None:
 
 def filled(text: str) -> str:
     """The text of a page with its generated tables as they are to be."""
-    make = {"table": result_table, "options": options_table, "figures": figure_sections, "ledger": ledger}
+    make = {
+        "table": result_table,
+        "options": options_table,
+        "figures": figure_sections,
+        "ledger": ledger,
+        "grids": grids_table,
+    }
     return MARKED.sub(lambda found: f"{found[1]}{make[found[2]](found[3])}{found[5]}", text)
 
 
@@ -102,6 +108,51 @@ def ledger(paper: str) -> str:
 def _counted(row: Any) -> str:
     """How many claims have a verdict, in brackets those of one training or round."""
     return f"{row.all} ({row.single})" if row.single else str(row.all)
+
+
+def grids_table(_: str) -> str:
+    """Every grid that has results: its text, how many of its trainings are done, their size and duration."""
+    from workbench.experiments.grid import read_experiment
+
+    rows = []
+    for file in sorted(RESULTS.glob("*.cells.csv")):
+        experiment = read_experiment(RESULTS.parent / f"{file.name.removesuffix('.cells.csv')}.yaml")
+        cells = pd.read_csv(file).drop_duplicates(["system", "seed"])
+        done = cells[cells["state"] == "done"]
+        controlled = experiment.data.controlled
+        text = f"controlled, {controlled.sentences:,} sentences" if controlled else experiment.data.languages
+        begins = experiment.begin_from
+        rows.append(
+            (
+                f"`{experiment.name}`",
+                text,
+                f"{len(done)} of {len(cells)}",
+                _between(done["step"], ","),
+                f"{experiment.training['batch_tokens']:,}",
+                _minutes(file.with_name(f"{experiment.name}.dev-losses.csv")),
+                "" if begins is None else ", ".join(f"`{run}`" for run in _runs_named(begins)),
+            )
+        )
+    heads = ["grid", "text", "trainings", "updates", "pieces a batch", "minutes a training", "begins from"]
+    return markdown(heads, rows)
+
+
+def _runs_named(begins: str | Mapping[str, str]) -> list[str]:
+    return [begins] if isinstance(begins, str) else list(dict.fromkeys(begins.values()))
+
+
+def _minutes(losses: Path) -> str:
+    """How long trainings took, from the shortest to the longest, up to their last validation; "" if it is not known."""
+    if not losses.is_file():
+        return ""
+    table = pd.read_csv(losses)
+    seconds = table.get("seconds", pd.Series(dtype=float)).groupby([table["system"], table["seed"]]).max().dropna()
+    return _between(seconds / 60, ".0f") if len(seconds) else ""
+
+
+def _between(values: pd.Series, form: str) -> str:
+    low, high = (format(value, form) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

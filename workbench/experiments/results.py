@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from analyses.seeds import BySeed
 
 METRICS = ("bleu", "chrf")
-DEV_LOSSES = ["system", "seed", "step", "tokens", "dev_loss"]
+DEV_LOSSES = ["system", "seed", "step", "tokens", "seconds", "dev_loss"]
 LENGTH_GROUPS = 6  # of sources, as many as Duan 2020, Figure 2, has
 INTERVALS = (
     "Intervals: 95%, Student's t of the seeds and the bootstrap of the sentences added in quadrature; p inverts them."
@@ -222,7 +222,7 @@ def dev_loss_table(experiment: Experiment, root: Path, folder: Path | None = Non
     """The dev loss at every validation of the finished cells, in nats a target token.
 
     folder: of the tables of an earlier call (`write_csv`), whose rows of cells that are not here are kept.
-    Columns: system, seed, step, tokens (target tokens trained on), dev_loss.
+    Columns: system, seed, step, tokens (target tokens trained on), seconds (of training so far), dev_loss.
     """
     import pandas as pd
 

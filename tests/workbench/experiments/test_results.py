@@ -224,7 +224,8 @@ def test_dev_losses_are_those_of_the_logs_and_of_cells_that_are_elsewhere(grid, 
         logged = [event for event in open_run(cell.folder).events() if event["event"] == "valid"]
         rows = table[(table.system == cell.system) & (table.seed == cell.seed)]
         assert rows.dev_loss.tolist() == [event["main_loss"] for event in logged]
-        assert rows.step.tolist() == [event["step"] for event in logged]
+        for column in ("step", "tokens", "seconds"):
+            assert rows[column].tolist() == [event[column] for event in logged]
     assert table.system.unique().tolist() == list(experiment.systems)
     kept = table.assign(dev_loss=7.0)
     kept.to_csv(tmp_path / "grid.dev-losses.csv", index=False)
