@@ -1,8 +1,8 @@
 """Tables of README and of the pages below docs/, made of committed result files and of the options of mechanisms.
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or the same with
-`options: MECHANISM`, `figures: ours`, `ledger: PAPER`, `ledger: counts` or `grids: all`. `python docs/tables.py`
-writes what belongs between; a test compares.
+`options: MECHANISM`, `figures: ours`, `ledger: PAPER`, `ledger: counts`, `ledger: kinds` or `grids: all`.
+`python docs/tables.py` writes what belongs between; a test compares.
 """
 
 from __future__ import annotations
@@ -21,6 +21,14 @@ RESULTS = DOCS.parent / "data" / "experiments" / "results"
 MARKED = re.compile(
     r"^(<!-- (table|options|figures|ledger|grids): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE
 )
+
+KINDS = {
+    "gain": "gains",
+    "order": "orders of systems",
+    "curve": "curves",
+    "property": "properties",
+    "cost": "speeds",
+}
 
 
 def main() -> None:
@@ -84,7 +92,7 @@ def figure_sections(whose: str) -> str:
 
 
 def ledger(paper: str) -> str:
-    """The claims of a paper with what ours say of them, or how many of each paper have which verdict."""
+    """The claims of a paper with what ours say of them, or how many of each paper or kind have which verdict."""
     from workbench.papers import claims
     from workbench.papers.load import library
     from workbench.papers.presets import cited_as
@@ -92,14 +100,18 @@ def ledger(paper: str) -> str:
     tables = {
         name: claims.claim_table(claims.reported_claims(one), claims.measured_claims(one))
         for name, one in library().items()
-        if paper in (name, "counts")
+        if paper in (name, "counts", "kinds")
     }
-    if paper == "counts":
+    if paper in ("counts", "kinds"):
+        counted = {cited_as(library()[name]): table for name, table in tables.items()}
+        if paper == "kinds":
+            together = pd.concat(tables.values())
+            counted = {words: together[together["kind"] == kind] for kind, words in KINDS.items()}
         rows = [
-            (cited_as(library()[name]), *map(_counted, claims.verdict_counts(table).itertuples()), str(len(table)))
-            for name, table in tables.items()
+            (name, *map(_counted, claims.verdict_counts(table).itertuples()), str(len(table)))
+            for name, table in counted.items()
         ]
-        return markdown(["paper", *claims.VERDICTS, "claims"], rows)
+        return markdown([paper.replace("counts", "paper").replace("kinds", "kind"), *claims.VERDICTS, "claims"], rows)
     heads = ["claim", "reported", "ours", "verdict", "smallest detectable difference"]
     cells = tables[paper][["claim", "reported", "ours", "verdict", "smallest"]]
     return markdown(heads, [tuple(map(str, row)) for row in cells.to_numpy()])

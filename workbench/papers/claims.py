@@ -37,17 +37,17 @@ VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
 WITHOUT_SIGN = ("ratio", "share")  # measures that are no difference
 DIGITS = {"CDR": 3, "length ratio": 4}  # behind the point; of other measures two
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
-MINIMUM_BASELINE_BLEU = 10.0  # a baseline below it does not translate the test set, so a difference says nothing
+MINIMUM_BLEU = 10.0  # below it a system did not train or the test set is out of reach: a difference says nothing
 ROUNDING = 0.05  # points: what is printed as so little worse is not called worse
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
 REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
-# note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; seed_error: the standard
-# error of the mean between seeds, NaN if it is not known; smallest: the smallest difference that could have decided,
-# NaN of a speed.
+# note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; low, high: at 95 %;
+# seed_error: the standard error of the mean between seeds, NaN if it is not known; decisive_low, decisive_high: the
+# interval that the verdict is made from; smallest: the smallest difference that could have decided, NaN of a speed.
 MEASURED = [
     *("claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high", "seed_error"),
-    *("verdict", "smallest"),
+    *("decisive_low", "decisive_high", "verdict", "smallest"),
 ]
 
 
@@ -74,7 +74,7 @@ def measured_claims(paper: Paper, results: Path | None = None) -> pd.DataFrame:
 
 
 def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
-    """The rows with `verdict` and `smallest`; expected: the reported gain and the share of it that must be possible.
+    """The rows with the last four of MEASURED; expected: the reported gain and the share of it that must be possible.
 
     Where several differences count for a claim, each decides at 1 - 0.05 / their number (Bonferroni), so that more
     experiments do not make a verdict more likely by chance.
@@ -82,18 +82,17 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
     from analyses.power import at_level, detectable_difference
 
     counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
-    verdicts, smallest = [], []
+    found = []
     for row in records(measured):
-        gain, share = expected[row["claim"]]
+        (gain, share), low, high = expected[row["claim"]], row["low"], row["high"]
         if row["repeat"] == SEED:
-            level = 1 - 0.05 / counted[row["claim"]]
-            spread = (int(row["seeds"]), row["seed_error"], level)
-            verdicts.append(verdict(*at_level(row["gain"], row["low"], row["high"], *spread), gain, share))
-            smallest.append(detectable_difference(row["low"], row["high"], *spread))
+            spread = (int(row["seeds"]), row["seed_error"], 1 - 0.05 / counted[row["claim"]])
+            interval = at_level(row["gain"], low, high, *spread)
+            found.append((*interval, verdict(*interval, gain, share), detectable_difference(low, high, *spread)))
         else:
-            verdicts.append(verdict_of_speeds(row["low"], row["high"], gain, share))
-            smallest.append(math.nan)
-    return measured.assign(verdict=verdicts, smallest=smallest)
+            found.append((low, high, verdict_of_speeds(low, high, gain, share), math.nan))
+    names = ("decisive_low", "decisive_high", "verdict", "smallest")
+    return measured.assign(**dict(zip(names, zip(*found, strict=True), strict=True))) if found else measured
 
 
 def reported_gains(paper: Paper) -> pd.DataFrame:
@@ -145,7 +144,7 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
         for record in stored_differences(path):
             if not {record["system"], record["baseline"]} <= systems.keys() or uncounted(name, record["system"]):
                 continue
-            if record["metric"] == "bleu" and record["score"] - record["delta"] < MINIMUM_BASELINE_BLEU:
+            if record["metric"] == "bleu" and min(record["score"], record["score"] - record["delta"]) < MINIMUM_BLEU:
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
             for claim in _claims(pairs, system, baseline, record["metric"]):
@@ -272,7 +271,7 @@ def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
             {
                 "claim": first["says"],
                 "kind": first["kind"],
-                "reported": "; ".join(_gains_in_words(gains)),
+                "reported": "; ".join(_gains_in_words(gains)) + _taken_as(gains),
                 "ours": "; ".join(_ours_in_words(mine)) or first["without"],
                 "verdict": found,
                 "smallest": "" if pd.isna(could) else _number(could, str(first["measure"])).removeprefix("+"),
@@ -294,6 +293,14 @@ def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(counts).reindex(list(VERDICTS)).fillna(0).astype(int)
 
 
+def _taken_as(gains: pd.DataFrame) -> str:
+    """Which gain the verdict is made from, where several are reported."""
+    if gains["gain"].nunique() == 1:
+        return ""
+    (expected,) = expected_gains(gains)
+    return f"; taken as {_number(expected, str(gains['measure'].iloc[0]))}"
+
+
 def _gains_in_words(gains: pd.DataFrame) -> Iterator[str]:
     """The reported gains table by table, as a range where there are several."""
     for table, part in gains.groupby("table", sort=False):
@@ -303,7 +310,7 @@ def _gains_in_words(gains: pd.DataFrame) -> Iterator[str]:
 
 
 def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
-    """Our differences that count, and how many more there are."""
+    """Our differences that count, with the intervals that decide, and how many more there are."""
     counted = counting(measured)
     yield from map(_gain_in_words, records(counted))
     if left_out := len(measured) - len(counted):
@@ -314,8 +321,8 @@ def _gain_in_words(record: dict[str, Any]) -> str:
     count, repeat = record["seeds"], {SEED: "seed"}.get(record["repeat"], record["repeat"])
     repeats = f"{count} {repeat}{'s' * (count > 1)}"
     where = ", ".join(filter(None, (record["data"], record["note"], record["test"], repeats)))
-    gain, low, high = (_number(record[name], record["measure"]) for name in ("gain", "low", "high"))
-    return f"{gain} {where}" if record["low"] == record["high"] else f"{gain} [{low}, {high}] {where}"
+    gain, *interval = (_number(record[name], record["measure"]) for name in ("gain", "decisive_low", "decisive_high"))
+    return f"{gain} {where}" if record["low"] == record["high"] else f"{gain} [{', '.join(interval)}] {where}"
 
 
 def _number(value: float, measure: str) -> str:
