@@ -9,6 +9,7 @@ Writes into data/experiments/results, a row for each seed and system, by default
 - NAME.course.csv: the figure `past-future-course`; NAME.flips.csv: the share of words that move to PAST as their last
   counterpart is written or one step later, of the figure `flip-times`.
 - NAME.routing.csv: the figure `routing-corpus`, entropy in nats.
+- NAME.context.csv: the figure `context-corpus`, of query-guided capsules.
 - NAME.coverage.csv: `workbench adequacy`.
 - NAME.pronouns.csv: `workbench contrastive-eval --controlled test`, where items have sentences before them.
 - NAME.adequacy-over-seeds.csv: what systems leave out and repeat (`workbench adequacy coverage --over-seeds`), over the
@@ -29,6 +30,7 @@ from analyses.past_future_gold import WORDS
 from analyses.wilson import wilson
 from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
+from workbench.evaluation.document_context import routing_context
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers.experiment_differences import results_folder
@@ -100,6 +102,16 @@ def routing(runs: Sequence[Run]) -> pd.DataFrame:
     return curves[["system", "panel", "iteration", "value", "low", "high"]]
 
 
+def context(runs: Sequence[Run]) -> pd.DataFrame:
+    """How the couplings of the words before a sentence concentrate, iteration by iteration; means over sentences."""
+    reading = tuple(routing_context(runs))
+    if not reading:
+        return pd.DataFrame()
+    curves = draw("context-corpus", Request(reading, TEST)).table
+    curves = curves[curves["mark"] == "line"].rename(columns={"series": "system"})
+    return curves[["system", "panel", "iteration", "value", "low", "high"]]
+
+
 def coverage(runs: Sequence[Run]) -> pd.DataFrame:
     """CDR and proxies of under- and over-translation, on each test set."""
     tables = []
@@ -155,6 +167,7 @@ def main(folder: Path, *names: str) -> None:
         "course": course,
         "flips": flips,
         "routing": routing,
+        "context": context,
         "coverage": coverage,
         "pronouns": pronouns,
     }
