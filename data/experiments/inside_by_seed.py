@@ -27,6 +27,7 @@ from pathlib import Path
 import pandas as pd
 
 from analyses.past_future_gold import WORDS
+from analyses.significance import holm
 from analyses.wilson import wilson
 from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
@@ -137,7 +138,8 @@ def pronouns(runs: Sequence[Run]) -> pd.DataFrame:
 def adequacy(folder: Path) -> pd.DataFrame:
     """What systems leave out and repeat, over the seeds that are here; the grid's first system is the baseline.
 
-    relative, relative_low, relative_high: the difference and its interval as a percentage of the baseline's mean rate.
+    relative, relative_low, relative_high: the difference and its interval as a percentage of the baseline's mean rate;
+    p_holm: Holm's correction over all systems and test sets of a measure.
     """
     systems, _ = experiment_systems(data_folder() / "experiments" / f"{folder.name}.yaml")
     runs = [open_run(cell) for name in systems for cell in sorted(folder.glob(f"{name}{MARK}*"))]
@@ -148,7 +150,9 @@ def adequacy(folder: Path) -> pd.DataFrame:
         for column, delta in (("relative", "delta"), ("relative_low", "delta_low"), ("relative_high", "delta_high")):
             found[column] = 100 * found[delta] / rates
         tables.append(found.replace({run.system: run.name.partition(MARK)[0] for run in runs}).assign(test=test))
-    return pd.concat(tables, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
+    families = table.groupby("measure")["p_value"]
+    return table.assign(p_holm=families.transform(lambda p_values: holm(p_values.to_numpy())))
 
 
 def _tests(runs: Sequence[Run]) -> list[str]:
