@@ -91,30 +91,36 @@ def figure_sections(whose: str) -> str:
     return "\n" + "\n".join(sections) + "\n"
 
 
-def ledger(paper: str) -> str:
+def ledger(which: str) -> str:
     """The claims of a paper with what ours say of them, or how many of each paper or kind have which verdict."""
     from workbench.papers import claims
     from workbench.papers.load import library
     from workbench.papers.presets import cited_as
 
     tables = {
-        name: claims.claim_table(claims.reported_claims(one), claims.measured_claims(one))
-        for name, one in library().items()
-        if paper in (name, "counts", "kinds")
+        name: claims.claim_table(claims.reported_claims(paper), claims.measured_claims(paper))
+        for name, paper in library().items()
+        if which in (name, "counts", "kinds")
     }
-    if paper in ("counts", "kinds"):
-        counted = {cited_as(library()[name]): table for name, table in tables.items()}
-        if paper == "kinds":
-            together = pd.concat(tables.values())
-            counted = {words: together[together["kind"] == kind] for kind, words in KINDS.items()}
-        rows = [
-            (name, *map(_counted, claims.verdict_counts(table).itertuples()), str(len(table)))
-            for name, table in counted.items()
-        ]
-        return markdown([paper.replace("counts", "paper").replace("kinds", "kind"), *claims.VERDICTS, "claims"], rows)
+    if which == "counts":
+        return _verdicts("paper", {cited_as(library()[name]): table for name, table in tables.items()})
+    if which == "kinds":
+        together = pd.concat(tables.values())
+        return _verdicts("kind", {words: together[together["kind"] == kind] for kind, words in KINDS.items()})
     heads = ["claim", "reported", "ours", "verdict", "smallest detectable difference"]
-    cells = tables[paper][["claim", "reported", "ours", "verdict", "smallest"]]
+    cells = tables[which][["claim", "reported", "ours", "verdict", "smallest"]]
     return markdown(heads, [tuple(map(str, row)) for row in cells.to_numpy()])
+
+
+def _verdicts(first: str, tables: Mapping[str, pd.DataFrame]) -> str:
+    """How many claims of each table have which verdict."""
+    from workbench.papers import claims
+
+    rows = [
+        (name, *map(_counted, claims.verdict_counts(table).itertuples()), str(len(table)))
+        for name, table in tables.items()
+    ]
+    return markdown([first, *claims.VERDICTS, "claims"], rows)
 
 
 def _counted(row: Any) -> str:
