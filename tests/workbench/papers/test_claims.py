@@ -172,3 +172,23 @@ def test_a_file_that_is_no_comparison_is_named(tmp_path):
     (results / "mine.comparisons.csv").write_text("a,b\n1,2\n")
     with pytest.raises(RunError, match=r"mine\.comparisons\.csv: not the comparisons of an experiment"):
         claims.measured_gains(library()["dou-2019"], results)
+
+
+def test_the_ledger_shows_the_interval_that_decides_and_what_several_gains_are_taken_as():
+    reported = pd.DataFrame(
+        {"claim": "a", "kind": "gain", "says": "A: better", "measure": "bleu", "gain": gain, "printed": "",
+         "without": "", "table": "Table 1", "data": data}
+        for gain, data in [(0.5, "one"), (1.5, "two")]
+    )  # fmt: skip
+    row = {"claim": "a", "measure": "bleu", "note": "", "repeat": "training", "seeds": 1, "seed_error": 0.0}
+    row |= {"gain": 1.0, "low": 0.0, "high": 2.0}
+    measured = claims.with_verdicts(
+        pd.DataFrame([{**row, "data": "x", "test": t} for t in ("test", "long")]), {"a": (1, 0.5)}
+    )
+    (line,) = claims.claim_table(reported, measured).to_dict("records")
+    assert line["reported"] == "+0.50 to +1.50 (Table 1); taken as +1.00"
+    reach = norm.ppf(1 - 0.025 / 2) / norm.ppf(0.975)  # of two that count, each at 97.5 %
+    interval = f"[{1 - reach:+.2f}, {1 + reach:+.2f}]".replace("-", "−")
+    assert line["ours"] == f"+1.00 {interval} x, test, 1 seed; +1.00 {interval} x, long, 1 seed"
+    one = claims.claim_table(reported.head(1), measured)
+    assert one["reported"].tolist() == ["+0.50 (Table 1)"]
