@@ -27,7 +27,8 @@ from core_models.text.vocabulary import Vocabulary
 from core_models.traces import TraceArray, TraceError, write_traces
 from workbench.app.url_state import from_query
 from workbench.store.listing import Known
-from workbench.store.runs import RunError, list_runs, open_run, training_table
+from workbench.store.runs import RunError, list_runs, open_run
+from workbench.store.training_logs import training_table
 
 SENTENCES = (TextError, ConfigError, CheckpointError, RunError, TraceError)
 # What has broken readers of text, YAML and JSON before: nesting, aliases, dates, endless numbers, half characters.

@@ -13,7 +13,8 @@ import yaml
 from core_models.traces import TraceError, TraceStore
 from workbench.evaluation.gold_alignments import truths
 from workbench.evaluation.run_table import runs_table
-from workbench.store.runs import RunError, list_runs, open_run, training_table
+from workbench.store.runs import RunError, list_runs, open_run
+from workbench.store.training_logs import training_table
 
 CURVES = ("figure", "training-curves", "--run", "runs/one", "--out", "curves.json")
 RECORD = {

@@ -177,7 +177,8 @@ def compare(
 ) -> None:
     """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
     from workbench.evaluation.scoring import TESTS, Counting
-    from workbench.store.runs import open_runs, precision_note
+    from workbench.store.runs import open_runs
+    from workbench.store.training_logs import precision_note
     from workbench.views.scores.test_sets import comparison_table
 
     if rank() != 0:

@@ -15,7 +15,8 @@ from workbench.experiments import kept_segments
 from workbench.experiments.grid import Cell, Experiment, cells
 from workbench.experiments.kept_segments import Kept
 from workbench.store.csv_cells import csv_text
-from workbench.store.runs import Run, RunError, open_run, precision_note, training_table
+from workbench.store.runs import Run, RunError, open_run
+from workbench.store.training_logs import precision_note, training_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,15 +11,14 @@ Everything is read lazily. A broken run is listed with the reason and does not s
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core_models.config import CONFIG, RunConfig, TrainingConfig, split_reference, weights_path
 from core_models.files.atomic_folders import folders_in, is_left_over, mend
@@ -33,10 +32,6 @@ from workbench.store.file_digests import digest_of, stamp_of
 from workbench.store.run_configs import OUTSIDE, OutsideConfig, config_of
 from workbench.store.translations import Translations
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
 __all__ = [
     "OUTSIDE",
     "OutsideConfig",
@@ -49,7 +44,6 @@ __all__ = [
     "run_folders",
     "runs_folder",
     "trained_as",
-    "training_table",
 ]
 
 _DECISIVE = (CONFIG, *(f"vocabulary/{side}.model" for side in ("source", "target")))
@@ -376,39 +370,6 @@ def examine(folder: Path, name: str) -> Run:
     if missing:
         return Run(folder, name, f"{folder / 'vocabulary'}: {missing[0]}.model is missing; the run is not whole")
     return Run(folder, name)
-
-
-def training_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """The training logs of runs, a row per value: run, step, epoch, tokens, seconds, name, value."""
-    import pandas as pd
-
-    rows = []
-    for run in runs:
-        for event in run.events():
-            if event.get("event") not in ("train", "valid"):
-                continue
-            progress = {key: event.get(key) for key in ("step", "epoch", "tokens", "seconds")}
-            prefix = "dev_" if event["event"] == "valid" else "train_"
-            measured = {name: value for name, value in event.items() if name not in ("event", "time", *progress)}
-            for name, value in measured.items():
-                if math.isfinite(value):
-                    shared = name in ("learning_rate", "gradient_norm", "tokens_per_second")
-                    column = name if shared else prefix + name
-                    rows.append({"run": run.name, **progress, "name": column, "value": float(value)})
-    return pd.DataFrame(rows, columns=["run", "step", "epoch", "tokens", "seconds", "name", "value"])
-
-
-def precision_note(runs: Sequence[Run]) -> str:
-    """A sentence that names the precisions in which compared runs were trained, if there are several; else ""."""
-    names = short_names(runs)
-    trained: dict[str, list[str]] = {}
-    for run in runs:
-        if run.precision:
-            trained.setdefault(run.precision, []).append(names[run.name])
-    if len(trained) < 2:
-        return ""
-    listed = "; ".join(f"{precision}: {', '.join(of_it)}" for precision, of_it in trained.items())
-    return f"Trained in different precisions ({listed}), so part of a difference may be of rounding."
 
 
 def short_names(runs: Sequence[Run]) -> dict[str, str]:

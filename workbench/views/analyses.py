@@ -155,6 +155,6 @@ def _attribution(request: Request, options: AttributionOptions) -> pd.DataFrame:
 @analysis("training")
 def _training(request: Request, options: FigureOptions) -> pd.DataFrame:
     """Logged values of training, one row for each."""
-    from workbench.store.runs import training_table
+    from workbench.store.training_logs import training_table
 
     return training_table(request.runs)

@@ -21,7 +21,8 @@ from workbench.experiments.grid import cells, read_experiment
 from workbench.experiments.results import cell_table, remarks
 from workbench.experiments.runner import run_experiment
 from workbench.experiments.train import finished, train
-from workbench.store.runs import RunError, open_run, precision_note
+from workbench.store.runs import RunError, open_run
+from workbench.store.training_logs import precision_note
 
 GRID = {
     "name": "grid",

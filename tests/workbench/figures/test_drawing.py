@@ -20,7 +20,8 @@ from workbench.figures.registry import load
 from workbench.figures.request import Request, looks, styles
 from workbench.plotting import theme
 from workbench.plotting.axes import token_axis
-from workbench.store.runs import Run, RunError, open_run, short_names, training_table
+from workbench.store.runs import Run, RunError, open_run, short_names
+from workbench.store.training_logs import training_table
 from workbench.views.future_cost import measure
 
 SHORT = ("transformer", "future-cost-1", "future-cost-2")

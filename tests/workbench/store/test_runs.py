@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from core_models.translator import Translation
-from workbench.store.runs import Run, RunError, list_runs, open_run, open_runs, training_table
+from workbench.store.runs import Run, RunError, list_runs, open_run, open_runs
+from workbench.store.training_logs import training_table
 from workbench.store.translation_writer import write_translations
 from workbench.store.translations import TestSet as TestedOn  # pytest collects what is called Test…
 from workbench.store.translations import Translations

@@ -15,7 +15,8 @@ from workbench.app.frame import Frame, escape_markdown
 from workbench.evaluation import scoring
 from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
-from workbench.store.runs import Run, precision_note, short_names
+from workbench.store.runs import Run, short_names
+from workbench.store.training_logs import precision_note
 from workbench.views.scores import test_sets
 from workbench.views.scores.verdict import METHOD_TEXTS, verdict
 

@@ -9,7 +9,8 @@ from pydantic import Field
 from workbench.figures.options import FigureOptions, Names
 from workbench.figures.registry import figure
 from workbench.figures.request import Request, named, styles
-from workbench.store.runs import RunError, training_table
+from workbench.store.runs import RunError
+from workbench.store.training_logs import training_table
 
 if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.store.runs import Run, training_table
+from workbench.store.runs import Run
+from workbench.store.training_logs import training_table
 
 
 def logged_names(runs: Sequence[Run]) -> list[str]:

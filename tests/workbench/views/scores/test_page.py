@@ -13,7 +13,7 @@ from workbench.evaluation import bucketed_scores, scoring
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store import segment_annotations
-from workbench.store.runs import training_table
+from workbench.store.training_logs import training_table
 from workbench.views.scores.tables import METHOD_NAMES
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
