@@ -222,8 +222,8 @@ def _difference(row: pd.Series) -> str:
 
 
 def _p(value: float) -> str:
-    """Two digits, three where it is below 0.05."""
-    return f"{value:.3f}" if value < 0.0505 else f"{value:.2f}"
+    """Two digits, three below 0.055, so that it is seen on which side of 0.05 it lies."""
+    return f"{value:.3f}" if value < 0.055 else f"{value:.2f}"
 
 
 def _speed(about: Mapping[str, Any]) -> pd.DataFrame:
