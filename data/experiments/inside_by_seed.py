@@ -14,8 +14,10 @@ Writes into data/experiments/results, a row for each seed and system, by default
 - NAME.pronouns.csv: `workbench contrastive-eval --controlled test`, where items have sentences before them.
 - NAME.adequacy-over-seeds.csv: what systems leave out and repeat (`workbench adequacy coverage --over-seeds`), over the
   seeds that are here, on each test set.
+- NAME.alignment-over-seeds.csv: of RNNSearch and systems on it the alignment error of attention against the true links
+  (`workbench analyze alignment-error`), over the seeds that are here.
 
-Of all but the last, seeds that are in a file already and have no training here stay.
+Of all but the last two, seeds that are in a file already and have no training here stay.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from workbench.papers.our_results import experiment_systems
 from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, open_run
 from workbench.views.adequacy.word_coverage import over_seeds_table
+from workbench.views.attention.alignment_error_figures import ComparedOptions, compared_table
 from workbench.views.contrastive.measure import accuracy_table, controlled, read_all, store_controlled
 from workbench.views.layer_routing.measure import routed
 from workbench.views.past_future.gold_figures import TruthOptions, against_truth
@@ -46,7 +49,6 @@ from workbench.views.past_future.measure import guided, has_bags
 
 TEST, MARK = "test", ".seed-"
 RULE = "rule: frequency"  # the most frequent pieces of the training text, which no model is needed for
-ADEQUACY = "adequacy-over-seeds"
 Table = Callable[[Sequence[Run]], pd.DataFrame]
 
 
@@ -135,24 +137,30 @@ def pronouns(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.concat([accuracy_table(contrasts).assign(by="all"), *by_tags])
 
 
-def adequacy(folder: Path) -> pd.DataFrame:
-    """What systems leave out and repeat, over the seeds that are here; the grid's first system is the baseline.
+def adequacy(runs: Sequence[Run]) -> pd.DataFrame:
+    """What systems leave out and repeat; the grid's first system is the baseline.
 
     relative, relative_low, relative_high: the difference and its interval as a percentage of the baseline's mean rate;
     p_holm: Holm's correction over all systems and test sets of a measure.
     """
-    systems, _ = experiment_systems(data_folder() / "experiments" / f"{folder.name}.yaml")
-    runs = [open_run(cell) for name in systems for cell in sorted(folder.glob(f"{name}{MARK}*"))]
     tables = []
     for test in _tests(runs):
         found = over_seeds_table([run for run in runs if test in run.tests()], test)
         rates = found["measure"].map(found.drop_duplicates("measure").set_index("measure")["percent"])
         for column, delta in (("relative", "delta"), ("relative_low", "delta_low"), ("relative_high", "delta_high")):
             found[column] = 100 * found[delta] / rates
-        tables.append(found.replace({run.system: run.name.partition(MARK)[0] for run in runs}).assign(test=test))
+        tables.append(found.assign(test=test))
     table = pd.concat(tables, ignore_index=True)
     families = table.groupby("measure")["p_value"]
     return table.assign(p_holm=families.transform(lambda p_values: holm(p_values.to_numpy())))
+
+
+def alignment(runs: Sequence[Run]) -> pd.DataFrame:
+    """The alignment error of attention; the grid's first system is the baseline."""
+    attending = [run for run in runs if run.config.model.backbone == "rnnsearch" and run.traced(TEST)]
+    if not attending or attending[0].translations(TEST).truth is None:
+        return pd.DataFrame()
+    return compared_table(Request(tuple(attending), TEST), ComparedOptions(links="truth", over_seeds=True))
 
 
 def _tests(runs: Sequence[Run]) -> list[str]:
@@ -175,7 +183,8 @@ def main(folder: Path, *names: str) -> None:
         "coverage": coverage,
         "pronouns": pronouns,
     }
-    known = (*tables, ADEQUACY)
+    over_seeds: dict[str, Table] = {"adequacy-over-seeds": adequacy, "alignment-over-seeds": alignment}
+    known = (*tables, *over_seeds)
     if unknown := [name for name in names if name not in known]:
         raise SystemExit(f"there is no table {unknown[0]!r}; there are {', '.join(known)}")
     wanted = names or known
@@ -194,8 +203,15 @@ def main(folder: Path, *names: str) -> None:
         found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
         order = ["seed", *(column for column in found if column != "seed")]
         _write(path, found[order])
-    if ADEQUACY in wanted:
-        _write(results_folder() / f"{folder.name}.{ADEQUACY}.csv", adequacy(folder))
+    systems, _ = experiment_systems(data_folder() / "experiments" / f"{folder.name}.yaml")
+    runs = [
+        run for name in systems for seed in sorted(seeds) for run in seeds[seed] if run.name == f"{name}{MARK}{seed}"
+    ]
+    for what, table in over_seeds.items():
+        found = table(runs) if what in wanted else pd.DataFrame()
+        if not found.empty:
+            names = {run.system: run.name.partition(MARK)[0] for run in runs}
+            _write(results_folder() / f"{folder.name}.{what}.csv", found.replace({"system": names}))
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:
