@@ -107,7 +107,7 @@ def reported_gains(paper: Paper) -> pd.DataFrame:
             "claim": _key(row, base, str(column.measure)),
             "kind": "gain",
             "says": "",
-            "label": row.label,
+            "label": _label(row),
             "base": base.label,
             "measure": column.measure,
             "gain": float(row.values[column.key] - base.values[column.key]) * _sign(str(column.measure)),
@@ -161,6 +161,11 @@ def expected_gains(reported: pd.DataFrame) -> pd.Series:
     averages = reported["data"].str.contains(r"\b(?:average|avg)\b", case=False)
     has_average = averages.groupby([reported["claim"], reported["table"]]).transform("any")
     return reported[averages | ~has_average].groupby("claim")["gain"].mean()
+
+
+def _label(row: Row) -> str:
+    """A row as it is printed, with the settings that ours has it with, but for a size, which labels say."""
+    return row.label if not row.settings or "preset=" in row.settings else f"{row.label} ({row.settings})"
 
 
 def _pairs(paper: Paper) -> Iterator[tuple[Table, Row, Row]]:
