@@ -52,9 +52,15 @@ def filled(text: str) -> str:
 def result_table(name: str) -> str:
     """The table of a section of docs/tables.toml."""
     about = tomllib.loads((DOCS / "tables.toml").read_text(encoding="utf-8"))[name]
-    table = {"scores": _scores, "speed": _speed, "columns": _columns, "means": _means, "updates": _updates}[
-        about["kind"]
-    ](about)
+    makers = {
+        "scores": _scores,
+        "speed": _speed,
+        "columns": _columns,
+        "means": _means,
+        "updates": _updates,
+        "last losses": _last_losses,
+    }
+    table = makers[about["kind"]](about)
     for header, printed in about.get("printed", {}).items():
         table[header] = [printed.get(system, "") for system in table.index]
     rows = [(f"`{system}`", *cells) for system, cells in zip(table.index, table.to_numpy(), strict=True)]
@@ -286,6 +292,16 @@ def _updates(about: Mapping[str, Any]) -> pd.DataFrame:
     table = rows.assign(written=written).pivot(index="system", columns="step", values="written").fillna("")
     table.columns = [f"{step:,} updates" for step in table.columns]
     return _chosen(table, about)
+
+
+def _last_losses(about: Mapping[str, Any]) -> pd.DataFrame:
+    """The dev loss at the end of the trainings with seed 1, a grid a column."""
+    columns = {}
+    for header, file in about["files"].items():
+        rows = _read(f"{file}.dev-losses", {"seed": 1}).sort_values("step", kind="stable")
+        columns[header] = rows.drop_duplicates("system", keep="last").set_index("system")["dev_loss"]
+    table = pd.DataFrame(columns)
+    return _chosen(table.map(lambda value: "" if pd.isna(value) else f"{value:.4f}"), about)
 
 
 def _values(annotation: Any) -> str:
