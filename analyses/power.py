@@ -62,17 +62,17 @@ def at_level(
 
 
 def detectable_difference(low: float, high: float, count: int, seed_error: float, level: float = LEVEL) -> float:
-    """The smallest difference that an experiment with this 95 % interval of `analyses.seeds` sees at a level.
+    """The smallest difference that an experiment with this 95 % interval of `analyses.seeds` detects at a level.
 
     count: of seeds; seed_error: as for `at_level`. Of one seed it is what that training could have shown.
     """
-    reach, of_seeds, deviation = (high - low) / 2, 0.0, 0.0
+    half_width, half_width_of_seeds, deviation = (high - low) / 2, 0.0, 0.0
     if count > 1:
-        errors = float(student.ppf((1 + LEVEL) / 2, count - 1))  # in a reach that is the seeds' alone
-        error = reach / errors if math.isnan(seed_error) else seed_error
-        of_seeds, deviation = errors * error, error * math.sqrt(count)
-    of_sentences = math.sqrt(max(0.0, reach**2 - of_seeds**2)) / float(norm.ppf((1 + LEVEL) / 2))
-    return smallest_difference(deviation, of_sentences, count, level=level)
+        quantile = float(student.ppf((1 + LEVEL) / 2, count - 1))
+        error = half_width / quantile if math.isnan(seed_error) else seed_error
+        half_width_of_seeds, deviation = quantile * error, error * math.sqrt(count)
+    left = math.sqrt(max(0.0, half_width**2 - half_width_of_seeds**2))  # for the sentences
+    return smallest_difference(deviation, left / float(norm.ppf((1 + LEVEL) / 2)), count, level=level)
 
 
 def smallest_difference(

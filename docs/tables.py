@@ -135,7 +135,7 @@ def _counted(row: Any) -> str:
 
 
 def grids_table(_: str) -> str:
-    """Every grid that has results: its text, how many of its trainings are done, their size and duration."""
+    """Every grid that has results: its text, how many of its trainings are done, their settings and duration."""
     from workbench.experiments.grid import read_experiment
 
     rows = []
@@ -145,7 +145,8 @@ def grids_table(_: str) -> str:
         done = cells[cells["state"] == "done"]
         controlled = experiment.data.controlled
         text = f"controlled, {controlled.sentences:,} sentences" if controlled else experiment.data.languages
-        begins = experiment.begin_from
+        begins = experiment.begin_from or {}
+        first_runs = [begins] if isinstance(begins, str) else dict.fromkeys(begins.values())
         rows.append(
             (
                 f"`{experiment.name}`",
@@ -153,16 +154,13 @@ def grids_table(_: str) -> str:
                 f"{len(done)} of {len(cells)}",
                 _between(done["step"], ","),
                 f"{experiment.training['batch_tokens']:,}",
+                f"{experiment.training['learning_rate']:g}",
                 _minutes(file.with_name(f"{experiment.name}.dev-losses.csv")),
-                "" if begins is None else ", ".join(f"`{run}`" for run in _runs_named(begins)),
+                ", ".join(f"`{run}`" for run in first_runs),
             )
         )
-    heads = ["grid", "text", "trainings", "updates", "pieces a batch", "minutes a training", "begins from"]
+    heads = ["grid", "text", "trainings", "updates", "pieces a batch", "rate", "minutes a training", "begins from"]
     return markdown(heads, rows)
-
-
-def _runs_named(begins: str | Mapping[str, str]) -> list[str]:
-    return [begins] if isinstance(begins, str) else list(dict.fromkeys(begins.values()))
 
 
 def _minutes(losses: Path) -> str:

@@ -45,9 +45,10 @@ REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share"
 # note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; low, high: at 95 %;
 # seed_error: the standard error of the mean between seeds, NaN if it is not known; decisive_low, decisive_high: the
 # interval that the verdict is made from; smallest: the smallest difference that could have decided, NaN of a speed.
+VERDICT_COLUMNS = ["decisive_low", "decisive_high", "verdict", "smallest"]
 MEASURED = [
     *("claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high", "seed_error"),
-    *("decisive_low", "decisive_high", "verdict", "smallest"),
+    *VERDICT_COLUMNS,
 ]
 
 
@@ -74,15 +75,17 @@ def measured_claims(paper: Paper, results: Path | None = None) -> pd.DataFrame:
 
 
 def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
-    """The rows with the last four of MEASURED; expected: the reported gain and the share of it that must be possible.
+    """The rows with VERDICT_COLUMNS; expected, by claim: the reported gain and the share of it that must be possible.
 
     Where several differences count for a claim, each decides at 1 - 0.05 / their number (Bonferroni), so that more
     experiments do not make a verdict more likely by chance.
     """
+    import pandas as pd
+
     from analyses.power import at_level, detectable_difference
 
     counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
-    found = []
+    found: list[tuple[float, float, str, float]] = []
     for row in records(measured):
         (gain, share), low, high = expected[row["claim"]], row["low"], row["high"]
         if row["repeat"] == SEED:
@@ -91,8 +94,7 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
             found.append((*interval, verdict(*interval, gain, share), detectable_difference(low, high, *spread)))
         else:
             found.append((low, high, verdict_of_speeds(low, high, gain, share), math.nan))
-    names = ("decisive_low", "decisive_high", "verdict", "smallest")
-    return measured.assign(**dict(zip(names, zip(*found, strict=True), strict=True))) if found else measured
+    return measured.assign(**pd.DataFrame(found, columns=VERDICT_COLUMNS, index=measured.index))
 
 
 def reported_gains(paper: Paper) -> pd.DataFrame:
