@@ -11,6 +11,7 @@ import re
 import tomllib
 import types
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -99,23 +100,26 @@ def figure_sections(whose: str) -> str:
 
 def ledger(which: str) -> str:
     """The claims of a paper with what ours say of them, or how many of each paper or kind have which verdict."""
-    from workbench.papers import claims
     from workbench.papers.load import library
     from workbench.papers.presets import cited_as
 
-    tables = {
-        name: claims.claim_table(claims.reported_claims(paper), claims.measured_claims(paper))
-        for name, paper in library().items()
-        if which in (name, "counts", "kinds")
-    }
     if which == "counts":
-        return _verdicts("paper", {cited_as(library()[name]): table for name, table in tables.items()})
+        return _verdicts("paper", {cited_as(paper): _claims(name) for name, paper in library().items()})
     if which == "kinds":
-        together = pd.concat(tables.values())
+        together = pd.concat(map(_claims, library()))
         return _verdicts("kind", {words: together[together["kind"] == kind] for kind, words in KINDS.items()})
     heads = ["claim", "reported", "ours", "verdict", "smallest detectable difference"]
-    cells = tables[which][["claim", "reported", "ours", "verdict", "smallest"]]
+    cells = _claims(which)[["claim", "reported", "ours", "verdict", "smallest"]]
     return markdown(heads, [tuple(map(str, row)) for row in cells.to_numpy()])
+
+
+@cache  # two pages and two of their tables count the claims of all papers
+def _claims(name: str) -> pd.DataFrame:
+    from workbench.papers import claims
+    from workbench.papers.load import library
+
+    paper = library()[name]
+    return claims.claim_table(claims.reported_claims(paper), claims.measured_claims(paper))
 
 
 def _verdicts(first: str, tables: Mapping[str, pd.DataFrame]) -> str:
