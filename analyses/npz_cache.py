@@ -58,7 +58,7 @@ def _begun(path: Path, start: str) -> tuple[Path, IO[bytes]]:
     while True:
         unfinished = path.with_name(f"{start}{secrets.token_hex(8)}")
         file = unfinished.open("xb")  # with the permissions of any new file
-        _lock(file)
+        _lock(file, wait=True)
         if os.fstat(file.fileno()).st_nlink:  # 0: another process removed it before it was locked
             return unfinished, file
         file.close()
@@ -71,12 +71,12 @@ def _remove_if_abandoned(unfinished: Path) -> None:
             unfinished.unlink(missing_ok=True)
 
 
-def _lock(file: BinaryIO) -> bool:
-    """Try to lock a file until it is closed; False if another process has it or the platform cannot lock."""
+def _lock(file: BinaryIO, wait: bool = False) -> bool:
+    """Lock a file until it is closed; False if another process has it, unless we wait, or the platform cannot lock."""
     if sys.platform == "win32":
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

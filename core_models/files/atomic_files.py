@@ -75,7 +75,7 @@ def _begun(path: Path) -> tuple[Path, int | None]:
         if sys.platform == "win32":  # cannot move an open file; nothing is locked there
             os.close(opened)
             return unfinished, None
-        _lock(opened)
+        _lock(opened, wait=True)
         if os.fstat(opened).st_nlink:  # 0: another process removed it before it was locked
             return unfinished, opened
         os.close(opened)
@@ -103,12 +103,15 @@ def _start(path: Path) -> str:
     return f".{path.name[:_LONGEST]}.part-"
 
 
-def _lock(opened: int) -> bool:
-    """Try to lock a file until it is closed or the process ends; False if another has it or locking is impossible."""
+def _lock(opened: int, wait: bool = False) -> bool:
+    """Lock a file until it is closed or the process ends.
+
+    Returns False if another process has it, unless we wait for it, or if locking is impossible.
+    """
     if sys.platform == "win32":
         return False
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(opened, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
             raise

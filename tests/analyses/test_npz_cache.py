@@ -1,11 +1,14 @@
 """Kept arrays come back as they were, a damaged file is as good as none, and a file is whole whoever else writes it."""
 
 import os
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from analyses import npz_cache
 from analyses.npz_cache import read_arrays, write_arrays
 
 
@@ -81,4 +84,28 @@ def test_two_that_write_at_once_leave_the_file_of_one(tmp_path):
         for writer in writers:
             writer.result()
     assert all(found is not None and len(np.unique(found["counts"])) == 1 for found in [*seen, read_arrays(path)])
+    assert os.listdir(tmp_path) == ["kept.npz"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks there, so nothing is removed")
+def test_a_file_that_another_removes_before_we_lock_it_is_begun_anew(tmp_path, monkeypatch):
+    """The other has locked it, as it looked abandoned, and removes it a moment later."""
+    lock, removals = npz_cache._lock, []
+
+    class WrittenAfterTheRemoval:
+        def __array__(self, *args, **kwargs):
+            removals[0].join()
+            return np.arange(3)
+
+    def lock_after_another(file, **wait):
+        if not removals:
+            other = open(file.name, "r+b")
+            assert lock(other)
+            removals.append(threading.Timer(0.2, lambda: (os.unlink(other.name), other.close())))
+            removals[0].start()
+        return lock(file, **wait)
+
+    monkeypatch.setattr(npz_cache, "_lock", lock_after_another)
+    write_arrays(tmp_path / "kept.npz", counts=WrittenAfterTheRemoval())
+    assert read_arrays(tmp_path / "kept.npz")["counts"].tolist() == [0, 1, 2]
     assert os.listdir(tmp_path) == ["kept.npz"]
