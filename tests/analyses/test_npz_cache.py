@@ -99,9 +99,9 @@ def test_a_file_that_another_removes_before_we_lock_it_is_begun_anew(tmp_path, m
 
     def lock_after_another(file, **wait):
         if not removals:
-            other = open(file.name, "r+b")
+            other = os.open(file.name, os.O_RDWR)
             assert lock(other)
-            removals.append(threading.Timer(0.2, lambda: (os.unlink(other.name), other.close())))
+            removals.append(threading.Timer(0.2, lambda: (os.unlink(file.name), os.close(other))))
             removals[0].start()
         return lock(file, **wait)
 
