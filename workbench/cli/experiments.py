@@ -132,7 +132,7 @@ def experiment_table(
     ] = None,
 ) -> None:
     """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""
-    from workbench.experiments import results
+    from workbench.experiments import results, table_text
     from workbench.experiments.grid import read_experiment
 
     metric_names, experiment = parse_metrics(metrics), read_experiment(file)
@@ -141,11 +141,11 @@ def experiment_table(
         experiment, root, metric_names, checkpoint or [], baseline, n_resamples, kept
     )
     if len(scores):
-        print_table(results.readable(scores, comparisons, len(experiment.seeds)))
+        print_table(table_text.readable(scores, comparisons, len(experiment.seeds)))
     additivity = results.additivity(experiment, root, metric_names, baseline, n_resamples, kept)
     if len(additivity):
-        print_table(results.readable_additivity(additivity))
-    for remark in results.remarks(experiment, root):
+        print_table(table_text.readable_additivity(additivity))
+    for remark in table_text.remarks(experiment, root):
         say(remark, err=True)
     if csv is not None:
         cells = results.cell_table(experiment, root, metric_names, kept)

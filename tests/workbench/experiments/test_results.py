@@ -21,20 +21,15 @@ from workbench.evaluation.translate import translate_test
 from workbench.experiments import kept_segments
 from workbench.experiments.grid import Experiment, cells, read_experiment
 from workbench.experiments.results import (
-    HOLM,
-    INTERVALS,
-    ONE_SEED,
     additivity,
     cell_table,
     dev_loss_table,
-    readable,
-    readable_additivity,
-    remarks,
     seed_tables,
     segments,
     write_csv,
 )
 from workbench.experiments.runner import run_experiment
+from workbench.experiments.table_text import HOLM, INTERVALS, ONE_SEED, readable, readable_additivity, remarks
 from workbench.store.runs import Run, RunError, open_run
 
 GRID = {

@@ -18,8 +18,9 @@ from core_models.text.prepared import Prepared
 from core_models.training.precision import FEWEST_STEPS
 from workbench.experiments.data import prepare_data
 from workbench.experiments.grid import cells, read_experiment
-from workbench.experiments.results import cell_table, remarks
+from workbench.experiments.results import cell_table
 from workbench.experiments.runner import run_experiment
+from workbench.experiments.table_text import remarks
 from workbench.experiments.train import finished, train
 from workbench.store.runs import RunError, open_run
 from workbench.store.training_logs import precision_note
