@@ -28,9 +28,9 @@ PRESETS: dict[str, tuple[float, ...]] = {
     "short": (5, 10, 15, 20, 25),
 }
 LENGTH_METRICS = ("length-ratio", "output-length")
-# Rows of `differences_over_seeds` beside those of the buckets: the least difference of all buckets, the least but one,
-# and by how much that of the last bucket (the longest) is above that of the first.
-LEAST, LEAST_BUT_ONE, LAST_LESS_FIRST = "least", "least but one", "last - first"
+# Rows of `differences_over_seeds` beside those of the buckets: the least difference of all buckets, the least but one
+# or two, and by how much that of the last bucket (the longest) is above that of the first.
+LEAST, LEAST_BUT_ONE, LEAST_BUT_TWO, LAST_LESS_FIRST = "least", "least but one", "least but two", "last - first"
 DIFFERENCES = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high"]
 _OTHER, _NO_LABEL = "(other)", "(none)"
 
@@ -218,11 +218,11 @@ def differences_over_seeds(
 
     - LEAST holds for the least true difference, above 0 if the system is better in every bucket. Its interval begins at
       the buckets' lowest lower end.
-    - LEAST_BUT_ONE, above 0 if it is better in every bucket but one at most. Which one is not known before, so its
-      interval begins at the lowest lower end but one of intervals with half the chance of error (Benjamini & Heller
-      2008: a partial conjunction).
-    - Both end at the lowest upper end, or the lowest but one, of intervals that hold for all buckets together
-      (Bonferroni).
+    - LEAST_BUT_ONE and LEAST_BUT_TWO, above 0 if it is better in every bucket but one, or two, at most. Which ones is
+      not known before, so an interval begins at the lowest lower end but one (two) of intervals with half (a third of)
+      the chance of error (Benjamini & Heller 2008: a partial conjunction).
+    - All three end at the lowest upper end, or the lowest but one (two), of intervals that hold for all buckets
+      together (Bonferroni).
     - LAST_LESS_FIRST: the difference of the last bucket less that of the first (`seeds.compare_gains`).
 
     Empty buckets have no row; of one bucket alone there is only LEAST. Columns: `DIFFERENCES`.
@@ -237,7 +237,7 @@ def differences_over_seeds(
         ]
         found = {  # by the parts that the chance of error is cut into
             parts: [compare_over_seeds(*text, samples, seed, 1 - (1 - level) / parts) for text in texts]
-            for parts in {1, 2, len(held)}
+            for parts in {1, 2, 3, len(held)}
         }
         for number, one in zip(held, found[1], strict=True):
             low_edge, high_edge = buckets.bounds[number]
@@ -245,7 +245,7 @@ def differences_over_seeds(
             size = {"n": len(buckets.rows(number)), "seeds": one.seeds}
             rows.append({"system": system, **place, **size, "delta": one.delta, "low": one.low, "high": one.high})
         of_all = {"system": system, "n": len(buckets.numbers), "seeds": max(one.seeds for one in found[1])}
-        for left_out, name in enumerate((LEAST, LEAST_BUT_ONE)[: len(held)]):
+        for left_out, name in enumerate((LEAST, LEAST_BUT_ONE, LEAST_BUT_TWO)[: len(held)]):
             ends = {
                 "delta": sorted(one.delta for one in found[1])[left_out],
                 "low": sorted(one.low for one in found[left_out + 1])[left_out],

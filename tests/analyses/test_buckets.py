@@ -98,7 +98,7 @@ def test_differences_over_seeds_are_the_subsets_own_and_the_last_rows_hold_for_a
                 for shift, share in ((0, 0.2), (10, 0.35)))  # fmt: skip
     made = buckets.from_edges(LENGTHS, (10, 15, 500))
     table = buckets.differences_over_seeds({"old": old, "new": new}, made, "old", samples=60)
-    of_all = [buckets.LEAST, buckets.LEAST_BUT_ONE, buckets.LAST_LESS_FIRST]
+    of_all = [buckets.LEAST, buckets.LEAST_BUT_ONE, buckets.LEAST_BUT_TWO, buckets.LAST_LESS_FIRST]
     assert list(table.bucket) == ["(0,10]", "(10,15]", "(15,500]", *of_all]
     of_group, pairs = table.iloc[:3], []
     for row in of_group.itertuples():
@@ -110,11 +110,16 @@ def test_differences_over_seeds_are_the_subsets_own_and_the_last_rows_hold_for_a
         [seeds.compare_over_seeds(*pair, 60, level=1 - 0.05 / parts) for pair in pairs] for parts in (2, 3)
     )
     highs = sorted(one.high for one in thirds)
-    least, but_one, beyond = table.iloc[3:].itertuples()
+    least, but_one, but_two, beyond = table.iloc[3:].itertuples()
     assert (least.n, least.seeds) == (but_one.n, but_one.seeds) == (80, 3)
     assert (least.delta, least.low, least.high) == (of_group.delta.min(), of_group.low.min(), highs[0])
     assert (but_one.delta, but_one.high) == (of_group.delta.median(), highs[1])
     assert but_one.low == sorted(one.low for one in halves)[1]
+    assert (but_two.delta, but_two.low, but_two.high) == (
+        of_group.delta.max(),
+        max(one.low for one in thirds),
+        highs[2],
+    )
     assert least.high > of_group.high.min()
     assert beyond.delta == pytest.approx(of_group.delta.iloc[2] - of_group.delta.iloc[0])
     assert buckets.differences_over_seeds({"old": old, "new": {9: new[1]}}, made, "old").empty

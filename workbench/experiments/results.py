@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core_models.files.file_marks import atomic_replace_files
 from core_models.settings import nearest
@@ -38,9 +38,8 @@ def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[s
     tests = {}
     for test in experiment.data.test_names:
         runs = dict(_runs(experiment, root, test, None))
-        opened = [run.translations(test) for by_seed in runs.values() for run in by_seed.values()]
-        if opened:
-            tests[test] = kept_segments.towards(opened[0].test_set.all_references)
+        if text := _text(experiment, root, test, runs):
+            tests[test] = kept_segments.towards(text.references)
         for metric in (metric for metric in metrics if metric != "ter"):  # whose statistics are no whole numbers
             for system, by_seed in _statistics(runs, test, metric).items():
                 here |= {kept_segments.Cell(system, seed, test, metric): one for seed, one in by_seed.items()}
@@ -150,8 +149,8 @@ def length_differences(
 
     Lengths are words between spaces. Beside BLEU stands the length ratio of its tokens, as the metric `length-ratio`.
     The bucket `long - test` of the test set long is how much larger its difference is than that of the first one, test.
-    Test sets that no cell here has translated are left out. Columns: those of `analyses.buckets.DIFFERENCES`, and
-    baseline, metric, test.
+    Test sets whose text is not here are left out. Columns: those of `analyses.buckets.DIFFERENCES`, and baseline,
+    metric, test.
     """
     import pandas as pd
 
@@ -161,11 +160,12 @@ def length_differences(
     first: dict[str, tuple[str, Mapping[str, BySeed]]] = {}
     for test in experiment.data.test_names:
         runs = dict(_runs(experiment, root, test, None))
-        opened = [run.translations(test) for by_seed in runs.values() for run in by_seed.values()]
-        for metric in metrics if opened else ():
+        text = _text(experiment, root, test, runs)
+        if text is None:
+            continue
+        for metric in metrics:
             statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
-            lengths = [len(source.split()) for source in opened[0].test_set.sources]
-            groups = buckets.quantiles(lengths, LENGTH_GROUPS)
+            groups = buckets.quantiles([len(source.split()) for source in text.sources], LENGTH_GROUPS)
             if base not in statistics:
                 continue
             measured: dict[str, Mapping[str, BySeed]] = {metric: statistics}
@@ -275,6 +275,26 @@ def _scorable(cell: Cell, test: str, step: int | None) -> Run | None:
         return None
     run = open_run(f"{cell.folder}@{step}")
     return run if test in run.tests() else None
+
+
+class _Text(NamedTuple):
+    sources: Sequence[str]
+    references: Sequence[Sequence[str]]
+
+
+def _text(experiment: Experiment, root: Path, test: str, runs: Mapping[str, Mapping[int, Run]]) -> _Text | None:
+    """The text of a test set: what a cell here has translated, else what is prepared for the grid's trainings."""
+    from core_models.text.parallel import TextError
+    from core_models.text.prepared import Prepared
+
+    for run in (run for by_seed in runs.values() for run in by_seed.values()):
+        translated = run.translations(test).test_set
+        return _Text(translated.sources, translated.all_references)
+    try:
+        text = Prepared.open(root / experiment.name / "data").test(test)
+    except TextError:
+        return None
+    return _Text(text.sources, [text.targets or []])
 
 
 def _named(system: str, step: int | None) -> str:

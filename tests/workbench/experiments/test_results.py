@@ -2,6 +2,7 @@
 computations, half a grid is tabled as half a grid, and the files name all of it."""
 
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from workbench.experiments.results import (
     additivity,
     cell_table,
     dev_loss_table,
+    length_differences,
     seed_tables,
     segments,
     write_csv,
@@ -153,6 +155,21 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ConfigError, match="no statistics of an experiment's cells"):
         kept_segments.read(path, {})
+
+
+def test_where_no_run_is_here_differences_by_length_need_the_prepared_text_alone(grid, tmp_path):
+    experiment, root = grid
+    kept = segments(experiment, root, tmp_path / "kept.npz")
+    whole = length_differences(experiment, root, samples=100, kept=kept)
+    elsewhere = tmp_path / "elsewhere"
+    assert length_differences(experiment, elsewhere, samples=100, kept=kept).empty
+    shutil.copytree(root / experiment.name / "data", elsewhere / experiment.name / "data")
+    found = length_differences(experiment, elsewhere, samples=100, kept=kept)
+    pd.testing.assert_frame_equal(found, whole, check_exact=True)
+    text = elsewhere / experiment.name / "data" / "tests" / "test.target"
+    text.write_text(text.read_text().replace("e", "a"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="other references of test"):
+        segments(experiment, elsewhere, tmp_path / "kept.npz")
 
 
 def test_a_checkpoint_is_compared_with_the_baseline_at_its_step(grid, outputs):
