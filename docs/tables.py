@@ -297,13 +297,13 @@ def _updates(about: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _last_losses(about: Mapping[str, Any]) -> pd.DataFrame:
-    """The dev loss at the end of the trainings with seed 1, a grid a column."""
+    """The dev loss at the end of the trainings, the mean and standard deviation over seeds, a grid a column."""
     columns = {}
     for header, file in about["files"].items():
-        rows = _read(f"{file}.dev-losses", {"seed": 1}).sort_values("step", kind="stable")
-        columns[header] = rows.drop_duplicates("system", keep="last").set_index("system")["dev_loss"]
-    table = pd.DataFrame(columns)
-    return _chosen(table.map(lambda value: "" if pd.isna(value) else f"{value:.4f}"), about)
+        rows = _read(f"{file}.dev-losses", {}).sort_values("step", kind="stable")
+        ends = rows.drop_duplicates(["system", "seed"], keep="last").groupby("system")["dev_loss"]
+        columns[header] = ends.agg(lambda of: f"{of.mean():.4f}" + (f" ± {of.std():.4f}" if len(of) > 1 else ""))
+    return _chosen(pd.DataFrame(columns).fillna(""), about)
 
 
 def _values(annotation: Any) -> str:

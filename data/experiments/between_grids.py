@@ -1,0 +1,51 @@
+"""The systems that two grids have in common, one grid less the other: what another rate or another begin does.
+
+    python data/experiments/between_grids.py claims-combinations-rate-0.002 claims-combinations
+
+Works from the statistics per segment in data/experiments/results/NAME.segments.npz, so it needs no run. Differences are
+paired by seed and sentence. Writes FIRST.beside-SECOND.csv there, a row for each system, test set and metric; p_holm is
+Holm's correction over all rows of a metric.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import asdict
+
+import pandas as pd
+
+from analyses.seeds import BySeed, compare_over_seeds
+from analyses.significance import holm
+from core_models.resources import data_folder
+from workbench.experiments import kept_segments
+from workbench.experiments.grid import read_experiment
+from workbench.papers.experiment_differences import results_folder
+from workbench.store.csv_cells import csv_text
+
+
+def main(first: str, second: str) -> None:
+    new, old = _statistics(first), _statistics(second)
+    rows = []
+    for system, test, metric in (key for key in new if key in old):
+        found = compare_over_seeds(old[system, test, metric], new[system, test, metric])
+        rows.append({"system": system, "test": test, "metric": metric, **asdict(found)})
+    table = pd.DataFrame(rows)
+    p_holm = table.groupby("metric")["p_value"].transform(lambda p_values: holm(p_values.to_numpy()))
+    path = results_folder() / f"{first}.beside-{second}.csv"
+    path.write_text(csv_text(table.assign(p_holm=p_holm).round(4)), encoding="utf-8")
+    print(f"{path.name}: {len(table)} rows")
+
+
+def _statistics(name: str) -> dict[tuple[str, str, str], BySeed]:
+    """By system, test set and metric, in the grid's order of systems."""
+    path = results_folder() / f"{name}{kept_segments.SUFFIX}"
+    found: dict[tuple[str, str, str], BySeed] = defaultdict(dict)
+    for cell, statistics in kept_segments.read(path, {}).items():
+        found[cell.system, cell.test, cell.metric][cell.seed] = statistics
+    order = list(read_experiment(data_folder() / "experiments" / f"{name}.yaml").systems)
+    return dict(sorted(found.items(), key=lambda item: (item[0][1], item[0][2], order.index(item[0][0]))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
