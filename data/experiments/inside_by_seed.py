@@ -17,7 +17,7 @@ Writes into data/experiments/results, a row for each seed and system, by default
 - NAME.alignment-over-seeds.csv: of RNNSearch and systems on it the alignment error of attention against the true links
   (`workbench analyze alignment-error`), over the seeds that are here.
 
-Of all but the last two, seeds that are in a file already and have no training here stay.
+Of all but the last two, rows of a seed and system that are in a file already stay where no training here gives them anew.
 """
 
 from __future__ import annotations
@@ -193,14 +193,15 @@ def main(folder: Path, *names: str) -> None:
             continue
         path = results_folder() / f"{folder.name}.{what}.csv"
         parts = [table(runs).assign(seed=seed) for seed, runs in sorted(seeds.items())]
-        if path.is_file():
-            kept = pd.read_csv(path)
-            parts.append(kept[~kept["seed"].isin(list(seeds))])
         found = pd.concat(parts, ignore_index=True)
         if found.empty:
             continue
-        found = found.sort_values("seed", kind="stable")
         found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
+        if path.is_file():
+            kept, keys = pd.read_csv(path), ["seed", "system"]
+            elsewhere = ~kept.set_index(keys).index.isin(found.set_index(keys).index)
+            found = pd.concat([kept[elsewhere], found], ignore_index=True)
+        found = found.sort_values("seed", kind="stable")
         order = ["seed", *(column for column in found if column != "seed")]
         _write(path, found[order])
     systems, _ = experiment_systems(data_folder() / "experiments" / f"{folder.name}.yaml")
