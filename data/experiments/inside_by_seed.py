@@ -17,7 +17,7 @@ Writes into data/experiments/results, a row for each seed and system, by default
 - NAME.alignment-over-seeds.csv: of RNNSearch and systems on it the alignment error of attention against the true links
   (`workbench analyze alignment-error`), over the seeds that are here.
 
-Of all but the last two, rows of a seed and system that are in a file already stay where no training here gives them anew.
+Of all but the last two, rows of a file stay where no training here has their seed and system.
 """
 
 from __future__ import annotations
