@@ -40,6 +40,8 @@ def main(first: str, second: str) -> None:
 def _statistics(name: str) -> dict[tuple[str, str, str], BySeed]:
     """By system, test set and metric, in the grid's order of systems."""
     path = results_folder() / f"{name}{kept_segments.SUFFIX}"
+    if not path.is_file():
+        raise SystemExit(f"there is no {path.name}: write it with experiment table {name}.yaml --segments")
     found: dict[tuple[str, str, str], BySeed] = defaultdict(dict)
     for cell, statistics in kept_segments.read(path, {}).items():
         found[cell.system, cell.test, cell.metric][cell.seed] = statistics
