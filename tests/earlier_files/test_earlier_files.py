@@ -20,7 +20,7 @@ from workbench.app.pages import FORMER, PAGES
 from workbench.experiments.train import train
 from workbench.export import collection
 from workbench.export.figure_json import to_spec
-from workbench.export.redraw import draw_again
+from workbench.export.redraw import UNEXPLAINED, draw_again
 from workbench.figures.from_spec import draw
 from workbench.store.rating_studies import open_study
 from workbench.store.runs import list_runs, open_run
@@ -103,7 +103,7 @@ def test_a_figure_whose_labels_read_otherwise_now_is_drawn_again_and_says_so(ear
     again = draw_again(earlier / ".figures" / file, earlier)
     assert (again.same, again.changes) == (False, ())
     assert again.drawn.figure.panels
-    assert again.message.endswith("runs and versions are as they were, so the way it is drawn changed")
+    assert again.message.endswith(UNEXPLAINED)
 
 
 def test_the_numbers_of_a_tree_are_those_of_the_earlier_file(earlier):

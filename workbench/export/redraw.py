@@ -45,6 +45,11 @@ class Made(Section):
     paper: Paper = Paper()
 
 
+UNEXPLAINED = (
+    "runs and versions are as they were, so the way it is drawn changed, or this processor computes other last digits"
+)
+
+
 @dataclass(frozen=True)
 class Again:
     """A redrawn figure; `changes` lists differences and is empty if the table is the same."""
@@ -59,7 +64,7 @@ class Again:
         """The result in one sentence."""
         if self.same:
             return "the table drawn is the same as then"
-        because = "; ".join(self.changes) or "runs and versions are as they were, so the way it is drawn changed"
+        because = "; ".join(self.changes) or UNEXPLAINED
         return f"the table drawn has changed: {because}"
 
 
