@@ -36,7 +36,7 @@ LOSSES = {
 }
 DEV_LOSS = 5.051059227658992
 # Least, highest and standard deviation of the routing maps, by panel.
-MAPS = {
+ROUTING_MAPS = {
     "iteration 1": (1.0, 1.0, 0.0),
     "iteration 2": (0.521232, 1.458670, 0.264800),
     "iteration 3": (0.468158, 1.522689, 0.276736),
@@ -108,7 +108,7 @@ def test_maps_drawn_again_are_the_same_but_for_the_last_digits_of_a_processor(ea
     again = draw_again(earlier / ".figures" / "routing-maps.svg", earlier)
     assert again.changes == ()
     values = again.drawn.figure.table.groupby("panel")["value"].agg(["min", "max", "std"])
-    for panel, numbers in MAPS.items():
+    for panel, numbers in ROUTING_MAPS.items():
         assert values.loc[panel].tolist() == pytest.approx(numbers, abs=1e-5)
 
 
