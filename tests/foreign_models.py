@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import pytest
 import torch
+
+from core_models.interface.search_state import SearchResult, Tree
 
 WORDS = 60
 # Words that are no text in any family: what it has of <pad>, <unk>, <s> and </s>, and tags of languages.
 TAGS = (10, 11, 12, 13)
 ENDING = 1.5  # how far the logit of </s> is below all others together
+NEAR = 2e-5  # scores that float32 may put in another order on another processor: some last digits of a sum near -40
 
 
 @dataclass(frozen=True)
@@ -81,3 +87,33 @@ def random_model(family: Family, scaled: bool) -> Any:
         model.get_output_embeddings().weight[family.end] += lacking * usual / (usual * usual).sum()
     model.set_attn_implementation("eager")
     return model.eval()
+
+
+def assert_generated(
+    found: Sequence[SearchResult], sequences: torch.Tensor, scores: torch.Tensor, numbers: Mapping[int, int], end: int
+) -> None:
+    """Best hypotheses are those of `generate`; one that it cut is best there only if it scores higher.
+
+    found: with their trees. sequences [S, T] and scores [S]: what `generate` returned, without the prompt.
+    numbers: a word's number there. end: its </s>. Sentences whose search a near tie decides are left out.
+    """
+    clear = [sentence for sentence, result in enumerate(found) if not _near_tie(result.tree)]
+    assert len(clear) >= len(found) / 2
+    for sentence in clear:
+        words, score, best = sequences[sentence].tolist(), scores[sentence].item(), found[sentence].hypotheses[0]
+        ended = end in words
+        if ended or not best.finished:
+            assert [numbers[word] for word in best.words] == words[: words.index(end) if ended else None]
+            assert best.normalized == pytest.approx(score, abs=1e-4)
+        else:
+            assert best.normalized < score
+
+
+def _near_tie(tree: Tree | None) -> bool:
+    """Whether somewhere two neighbours in rank with different fates are less than `NEAR` apart."""
+    assert tree is not None
+    rows = sorted(zip(tree.step, tree.rank, tree.score, tree.fate, strict=True))
+    return any(
+        step == next_step and fate != next_fate and score - next_score < NEAR
+        for (step, _, score, fate), (next_step, _, next_score, next_fate) in pairwise(rows)
+    )

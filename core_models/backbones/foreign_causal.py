@@ -115,8 +115,7 @@ class ForeignDecoder(nn.Module):
 
     def _run(self, vectors: Tensor, seen: Tensor, positions: Tensor, **options: Any) -> Any:
         """Run the stack over embeddings [R, N, d] at positions [R, N]; seen [R, N, M] of those at most M positions."""
-        lowest = torch.finfo(vectors.dtype).min
-        mask = torch.where(seen, 0.0, lowest).to(vectors.dtype)[:, None]
+        mask = vectors.new_zeros(seen.shape).masked_fill(~seen, torch.finfo(vectors.dtype).min)[:, None]
         return self.decoder(
             inputs_embeds=vectors * self.scale,
             attention_mask=mask,

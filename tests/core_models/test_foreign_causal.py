@@ -18,6 +18,7 @@ from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, PAD, UNK
 from core_models.traces import TraceWriter
 from tests.causal_models import AFTER, CAUSAL_FAMILIES, random_causal_model
+from tests.foreign_models import assert_generated
 from tests.kinds import sampled
 
 pytestmark = pytest.mark.long
@@ -151,6 +152,18 @@ def test_steps_of_several_beams_are_a_forced_pass(pairs, name):
 
 
 @torch.no_grad()
+def test_a_model_in_float64_computes_in_it(pairs):
+    pair = pairs("gemma")
+    batch = pair.batch(pair.words(LENGTHS, 1), pair.words((4, 2, 6, 3, 1), 2))
+    single, double = (
+        system.token_log_probs(system(system.encode(batch), batch.target_in, batch.target_mask), batch.target)["main"]
+        for system in (pair.system, copy.deepcopy(pair.system).double())
+    )
+    assert double.dtype == torch.float64
+    _close(single.double(), double)
+
+
+@torch.no_grad()
 def test_a_prompt_that_the_model_has_no_room_for_is_refused(pairs):
     """Half of the positions that every layer sees: 64 of 128, and 32 of a window of 64."""
     for name, room in (("llama", 64), ("gemma2", 32)):
@@ -169,14 +182,14 @@ SETTINGS = list(itertools.product((2, 3, 4, 6, 8), (0.0, 0.6, 1.0, 1.4), (10, 16
 @pytest.mark.parametrize(("beam", "alpha", "longest"), sampled(SETTINGS, every=20))
 @torch.no_grad()
 def test_beam_search_finds_what_generate_finds(pairs, name, beam, alpha, longest):
-    """Hypotheses and scores of 24 sentences; one that `generate` cut is best there only if it scores higher."""
+    """Hypotheses and scores of 24 sentences."""
     pair = pairs(name)
     family = pair.family
     sources = pair.words([1 + number % 6 for number in range(24)], 6)
     config = SearchConfig(beam=beam, length_penalty=alpha, penalty="power", max_length=longest, length_factor=100)
     batch = pair.batch(sources)
     limits = output_limits(batch.source_mask, config, pair.backbone.target_room)
-    found = beam_search(pair.system, pair.system.encode(batch), limits, config)
+    found = beam_search(pair.system, pair.system.encode(batch), limits, config, record=True)
 
     prompts = [torch.tensor(pair.their_prompt(source)) for source in sources]
     padded = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True, padding_value=-1, padding_side="left")
@@ -194,11 +207,5 @@ def test_beam_search_finds_what_generate_finds(pairs, name, beam, alpha, longest
         return_dict_in_generate=True,
         output_scores=True,
     )
-    for ours, sequence, score in zip(found, theirs.sequences, theirs.sequences_scores.tolist(), strict=True):
-        words, best = sequence[padded.shape[1] :].tolist(), ours.hypotheses[0]
-        ended = family.end in words
-        if ended or not best.finished:
-            assert [pair.numbers[word] for word in best.words] == words[: words.index(family.end) if ended else None]
-            assert best.normalized == pytest.approx(score, abs=1e-4)
-        else:
-            assert best.normalized < score
+    sequences = theirs.sequences[:, padded.shape[1] :]
+    assert_generated(found, sequences, theirs.sequences_scores, pair.numbers, family.end)
