@@ -159,10 +159,15 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
 
 
 def expected_gains(reported: pd.DataFrame) -> pd.Series:
-    """The reported gain of each claim: of tables with an average that average, else the mean of the columns."""
+    """The reported gain of each claim: of tables with an average that average, else the mean of the columns.
+
+    A gain that a later table prints again counts once.
+    """
     averages = reported["data"].str.contains(r"\b(?:average|avg)\b", case=False)
     has_average = averages.groupby([reported["claim"], reported["table"]]).transform("any")
-    return reported[averages | ~has_average].groupby("claim")["gain"].mean()
+    counted = reported[averages | ~has_average]
+    first_table = counted.groupby(["claim", counted["gain"].round(6)])["table"].transform("first")
+    return counted[counted["table"] == first_table].groupby("claim")["gain"].mean()
 
 
 def _label(row: Row) -> str:
