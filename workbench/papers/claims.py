@@ -23,6 +23,7 @@ from workbench.papers.experiment_differences import (
     uncounted,
 )
 from workbench.papers.findings import SEED, measured_findings, reported_findings
+from workbench.papers.learning_rates import better_rate
 from workbench.papers.our_measurements import records
 from workbench.papers.our_results import experiment_systems
 from workbench.papers.presets import rows_of, settings_of
@@ -43,11 +44,12 @@ ROUNDING = 0.05  # points: what is printed as so little worse is not called wors
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
 REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
 # note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; low, high: at 95 %;
-# seed_error: the standard error of the mean between seeds, NaN if it is not known; decisive_low, decisive_high: the
+# tuned: False where another learning rate is known to be better; seed_error: the standard error of the mean between
+# seeds, NaN if it is not known; decisive_low, decisive_high: the
 # interval that the verdict is made from; smallest: the smallest difference that could have decided, NaN of a speed.
 VERDICT_COLUMNS = ["decisive_low", "decisive_high", "verdict", "smallest"]
 MEASURED = [
-    *("claim", "measure", "data", "note", "test", "repeat", "seeds", "gain", "low", "high", "seed_error"),
+    *("claim", "measure", "data", "note", "test", "repeat", "seeds", "tuned", "gain", "low", "high", "seed_error"),
     *VERDICT_COLUMNS,
 ]
 
@@ -142,17 +144,19 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     for path in comparison_files(results):
         name = path.name.removesuffix(COMPARISONS)
-        systems, _ = experiment_systems(path.parents[1] / f"{name}.yaml")
+        grid = path.parents[1] / f"{name}.yaml"
+        systems, _ = experiment_systems(grid)
         for record in stored_differences(path):
             if not {record["system"], record["baseline"]} <= systems.keys() or uncounted(name, record["system"]):
                 continue
             if record["metric"] == "bleu" and min(record["score"], record["score"] - record["delta"]) < MINIMUM_BLEU:
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
+            tuned = better_rate(grid, record["system"], record["baseline"]) is None
             for claim in _claims(pairs, system, baseline, record["metric"]):
                 if claim in reported.index:
                     gain = _measured(claim, name, record)
-                    gain["note"] = former_default(name, system, baseline)
+                    gain |= {"note": former_default(name, system, baseline), "tuned": tuned}
                     found.setdefault((claim, name, gain["test"]), gain)
     measured = pd.DataFrame(found.values(), columns=MEASURED)
     return with_verdicts(measured, {str(claim): (float(gain), SHARE) for claim, gain in reported.items()})
@@ -250,7 +254,8 @@ def verdict_of_speeds(low: float, high: float, reported: float, share: float) ->
 def overall(measured: pd.DataFrame) -> str:
     """The verdict of a claim over all data sets (rows of `measured_claims`): that of those that decide, if they agree.
 
-    One training says little of a system, so it counts only where no data set has several seeds, and is said.
+    One training says little of a system, so it counts only where no data set has several seeds, and is said. What was
+    trained at a rate that is known not to be the best counts only where there is nothing else.
     """
     if measured.empty:
         return NOT_TRIED
@@ -261,9 +266,14 @@ def overall(measured: pd.DataFrame) -> str:
 
 
 def counting(measured: pd.DataFrame) -> pd.DataFrame:
-    """The differences that count for the verdict: those over several seeds, or all if there is none."""
-    several = measured[measured["seeds"] > 1]
-    return measured if several.empty else several
+    """The differences that count for the verdict: those at the best known rate and over several seeds.
+
+    Where there is none of the one or the other, all.
+    """
+    for counts in (lambda rows: rows["tuned"], lambda rows: rows["seeds"] > 1):
+        kept = measured[counts(measured).astype(bool)]
+        measured = measured if kept.empty else kept
+    return measured
 
 
 def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
@@ -325,8 +335,12 @@ def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
     """Our differences that count, with the intervals that decide, and how many more there are."""
     counted = counting(measured)
     yield from map(_gain_in_words, records(counted))
-    if left_out := len(measured) - len(counted):
-        yield f"and {left_out} of one {measured['repeat'].iloc[0]}"
+    others = measured.drop(counted.index)
+    single = others["tuned"].astype(bool)
+    if single.any():
+        yield f"and {single.sum()} of one {measured['repeat'].iloc[0]}"
+    if not single.all():
+        yield f"and {(~single).sum()} at a rate with a higher dev loss"
 
 
 def _gain_in_words(record: dict[str, Any]) -> str:

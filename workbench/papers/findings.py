@@ -21,6 +21,7 @@ from workbench.papers.experiment_differences import (
     results_folder,
     seed_error,
 )
+from workbench.papers.learning_rates import better_rate
 from workbench.papers.our_results import experiment_systems
 from workbench.papers.schema import Measurement, Paper
 from workbench.store.runs import RunError
@@ -67,6 +68,7 @@ def measured_findings(paper: Paper, results: Path | None = None) -> Iterator[dic
                 "note": _note(ours),
                 "test": ours.test if ours.experiment else "",
                 "repeat": MEASURED if ours.rows == "rounds" else SEED,
+                "tuned": _tuned(ours),
                 **row,
             }
 
@@ -75,8 +77,24 @@ def _note(ours: Measurement) -> str:
     """The former default that a difference of an experiment was trained with, if it has changed since."""
     if not ours.experiment:
         return ""
-    systems, _ = experiment_systems(data_folder() / "experiments" / f"{ours.experiment}.yaml")
+    systems, _ = experiment_systems(_grid(ours))
     return former_default(ours.experiment, *(systems.get(name, name) for name in (ours.system, ours.baseline)))
+
+
+def _grid(ours: Measurement) -> Path:
+    """The file of its experiment, which the name of a result file begins with."""
+    return data_folder() / "experiments" / f"{ours.experiment or ours.file.rpartition('.')[0]}.yaml"
+
+
+def _tuned(ours: Measurement) -> bool:
+    """Whether no learning rate is known to be better for what it is measured of, and for what that stands beside."""
+    systems, _ = experiment_systems(_grid(ours))
+    if not systems:
+        return True
+    beside = ours.minus if isinstance(ours.minus, Mapping) else {}
+    named = (ours.system, ours.baseline) if ours.experiment else (ours.where.get("system"), beside.get("system"))
+    system, baseline = (name if name in systems else next(iter(systems)) for name in map(str, named))
+    return better_rate(_grid(ours), system, baseline) is None
 
 
 def _of_experiment(ours: Measurement, folder: Path) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def test_gains_are_of_systems_and_baselines_that_translate_the_test_set():
 @pytest.mark.parametrize(("several", "wanted"), [(1, claims.HOLDS), (3, claims.UNDECIDED)])
 def test_of_several_answers_each_needs_the_more(several, wanted):
     """An interval from 0.1 to 2.0 leaves zero out at 95 %, and not at the 98.3 % of one among three."""
-    row = {"repeat": "training", "gain": 1.05, "low": 0.1, "high": 2.0, "seed_error": 0.0}
+    row = {"repeat": "training", "tuned": True, "gain": 1.05, "low": 0.1, "high": 2.0, "seed_error": 0.0}
     rows = [{"claim": "a", "seeds": 1, **row}] * several
     rows += [{"claim": "b", "seeds": 1, **row}, {"claim": "b", "seeds": 3, **row}]  # of which one counts
     rows += [{"claim": "c", "seeds": 3, **row, "repeat": "measurement", "low": 0.6}] * 3  # a range is no interval
@@ -151,7 +151,8 @@ def test_of_several_answers_each_needs_the_more(several, wanted):
     ],
 )
 def test_one_training_counts_only_where_there_is_nothing_else(found, wanted):
-    assert claims.overall(pd.DataFrame(found, columns=["seeds", "verdict"]).assign(repeat="training")) == wanted
+    rows = pd.DataFrame(found, columns=["seeds", "verdict"]).assign(repeat="training", tuned=True)
+    assert claims.overall(rows) == wanted
 
 
 def test_the_figure_draws_every_gain_and_every_claim_has_a_row():
@@ -181,7 +182,7 @@ def test_the_ledger_shows_the_interval_that_decides_and_what_several_gains_are_t
         for gain, data in [(0.5, "one"), (1.5, "two")]
     )  # fmt: skip
     row = {"claim": "a", "measure": "bleu", "note": "", "repeat": "training", "seeds": 1, "seed_error": 0.0}
-    row |= {"gain": 1.0, "low": 0.0, "high": 2.0}
+    row |= {"tuned": True, "gain": 1.0, "low": 0.0, "high": 2.0}
     measured = claims.with_verdicts(
         pd.DataFrame([{**row, "data": "x", "test": t} for t in ("test", "long")]), {"a": (1, 0.5)}
     )

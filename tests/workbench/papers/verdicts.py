@@ -11,6 +11,7 @@ from workbench.papers import claims
 def decided(row: Any, measured: pd.DataFrame, reported: float, share: float) -> str:
     """The verdict of a row of `measured_claims` at the level of Bonferroni's correction over those that count."""
     rows = measured[measured["claim"] == row.claim]
+    rows = rows[rows["tuned"]] if rows["tuned"].any() else rows
     count = (rows["seeds"] > 1).sum() or len(rows)
     if row.repeat == "measurement":
         return claims.verdict_of_speeds(row.low, row.high, reported, share)

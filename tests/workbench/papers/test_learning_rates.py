@@ -1,0 +1,74 @@
+"""Of trainings that differ in their learning rate alone the ledger counts those with the lowest dev losses."""
+
+import pandas as pd
+import pytest
+import yaml
+
+from workbench.papers import claims
+from workbench.papers.learning_rates import better_rate
+
+TEXT = {"controlled": {"sentences": 10, "dev": 2, "test": 2}}
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """Writes a grid and the dev losses of its systems: first those of an earlier step, which do not count."""
+    (tmp_path / "results").mkdir()
+
+    def write(name, rate, losses, **training):
+        systems = {system: f"{system}:preset=tiny" for system in losses}
+        settings = {"learning_rate": rate, "max_steps": 20, **training}
+        about = {"name": name, "data": TEXT, "systems": systems, "training": settings}
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(about))
+        ends = [(system, seed, 20, loss) for system, seeds in losses.items() for seed, loss in enumerate(seeds)]
+        begun = [(system, seed, 10, 0.0) for system, seed, *_ in ends]
+        rows = pd.DataFrame(ends + begun, columns=["system", "seed", "step", "dev_loss"])
+        rows.to_csv(tmp_path / "results" / f"{name}.dev-losses.csv", index=False)
+        return path
+
+    return write
+
+
+def test_the_rate_counts_at_which_both_systems_end_lowest_together(grid):
+    high = grid("high", 0.004, {"transformer": [1.0, 1.2], "gdr": [1.0, 1.0]})
+    low = grid("low", 0.002, {"transformer": [0.8], "gdr": [1.2, 1.2]})  # 2.0 in place of 2.1
+    assert better_rate(high, "gdr", "transformer") == 0.002
+    assert better_rate(low, "gdr", "transformer") is None
+    assert better_rate(low, "gdr", "gdr") == 0.004
+
+
+@pytest.mark.parametrize(
+    ("training", "systems"),
+    [({"max_steps": 7}, ("transformer", "gdr")), ({}, ("transformer", "em-routing"))],
+    ids=["another training", "another system"],
+)
+def test_other_trainings_and_systems_are_not_compared(grid, training, systems):
+    high = grid("high", 0.004, {"transformer": [1.0], "gdr": [1.0]})
+    grid("low", 0.002, {system: [0.1] for system in systems}, **training)
+    assert better_rate(high, "gdr", "transformer") is None
+
+
+def test_bookkeeping_is_no_other_training_and_a_grid_without_losses_is_no_worse(grid, tmp_path):
+    high = grid("high", 0.004, {"transformer": [1.0], "gdr": [1.0]})
+    grid("low", 0.002, {"transformer": [0.9], "gdr": [0.9]}, keep_last=3)
+    assert better_rate(high, "gdr", "transformer") == 0.002
+    (tmp_path / "results" / "high.dev-losses.csv").unlink()
+    assert better_rate(high, "gdr", "transformer") is None
+    assert better_rate(tmp_path / "none.yaml", "gdr", "transformer") is None
+
+
+def test_a_worse_rate_counts_only_where_there_is_nothing_else():
+    row = {"claim": "a", "measure": "bleu", "note": "", "test": "test", "repeat": "training", "seed_error": 0.1}
+    row |= {"gain": 1.0, "low": 0.5, "high": 1.5}
+    settings = [("tuned", 3, True), ("tuned once", 1, True), ("not tuned", 3, False), ("not tuned once", 1, False)]
+    measured = pd.DataFrame([{**row, "data": data, "seeds": seeds, "tuned": tuned} for data, seeds, tuned in settings])
+    assert claims.counting(measured)["data"].tolist() == ["tuned"]
+    assert claims.counting(measured[1:])["data"].tolist() == ["tuned once"]
+    assert claims.counting(measured[2:])["data"].tolist() == ["not tuned"]
+    reported = pd.DataFrame(
+        [{"claim": "a", "kind": "gain", "says": "A", "measure": "bleu", "gain": 1.0, "printed": "", "without": "",
+          "table": "Table 1", "data": "x"}]
+    )  # fmt: skip
+    (line,) = claims.claim_table(reported, claims.with_verdicts(measured, {"a": (1.0, 0.5)})).to_dict("records")
+    assert line["ours"].endswith("3 seeds; and 1 of one training; and 2 at a rate with a higher dev loss")
