@@ -6,7 +6,10 @@ Grids say what was trained, EXPERIMENT.dev-losses.csv beside the other result fi
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 
 from core_models.config import TrainingConfig
 from workbench.experiments.grid import BOOKKEEPING, Experiment, read_experiment
@@ -14,55 +17,60 @@ from workbench.papers.our_measurements import records
 from workbench.store.file_cache import KeptByFiles
 
 LOSSES = ".dev-losses.csv"
-Losses = dict[str, dict[float, float]]  # of a training without its rate: rate -> dev loss
+Ends = dict[str, dict[float, list[float]]]  # of a training without its rate: rate -> dev losses at the end, one a seed
 _GRIDS: KeptByFiles[Experiment] = KeptByFiles(256)
-_LOSSES: KeptByFiles[Losses] = KeptByFiles(8)
+_ENDS: KeptByFiles[Ends] = KeptByFiles(8)
 
 
 def better_rate(grid: Path, system: str, baseline: str) -> float | None:
-    """The rate at which two systems of a grid end with lower dev losses together; None if theirs is the best known.
+    """The rate at which two systems of a grid end with lower dev losses together; None if none is known to be better.
 
-    Dev loss: that of the last validation, the mean over seeds, in any grid of the folder with this text and training.
+    Dev losses: of the last validations, in any grid of the folder with this text and training. The sum of both systems'
+    means has to be lower by two standard errors, by the spread of seeds that all rates have in common.
     """
     if not grid.is_file():
         return None
-    experiment = _read(grid)
-    losses = _losses(grid.parent)
-    ours, theirs = (losses.get(_trained(experiment, name), {}) for name in (system, baseline))
-    together = {rate: ours[rate] + theirs[rate] for rate in ours.keys() & theirs.keys()}
+    experiment, ends = _read(grid), _ends(grid.parent)
+    both = [ends.get(_trained(experiment, name), {}) for name in {system, baseline}]
+    together = {rate: sum(mean(one[rate]) for one in both) for rate in set.intersection(*map(set, both))}
     rate = _rate(experiment)
     if rate not in together:
         return None
     best = min(together, key=together.__getitem__)
-    return best if together[best] < together[rate] else None
+    error = math.sqrt(sum(_variance(one) * (1 / len(one[best]) + 1 / len(one[rate])) for one in both))
+    return best if together[best] < together[rate] - 2 * error else None
+
+
+def _variance(by_rate: Mapping[float, Sequence[float]]) -> float:
+    """Of seeds, pooled over rates; infinite if no rate has two."""
+    freedom = sum(len(losses) - 1 for losses in by_rate.values())
+    squares = sum((loss - mean(losses)) ** 2 for losses in by_rate.values() for loss in losses)
+    return squares / freedom if freedom else math.inf
 
 
 def _read(grid: Path) -> Experiment:
     return _GRIDS.get(grid, (grid,), lambda: read_experiment(grid))
 
 
-def _losses(folder: Path) -> Losses:
-    """The dev losses of all grids of a folder that have them."""
+def _ends(folder: Path) -> Ends:
+    """The dev losses at the end of the trainings of all grids of a folder that have them."""
     files = sorted((folder / "results").glob(f"*{LOSSES}"))
     grids = [folder / f"{file.name.removesuffix(LOSSES)}.yaml" for file in files]
-    return _LOSSES.get(folder, (*files, *grids), lambda: _read_losses(files, grids))
+    return _ENDS.get(folder, (*files, *grids), lambda: _read_ends(files, grids))
 
 
-def _read_losses(files: list[Path], grids: list[Path]) -> Losses:
+def _read_ends(files: Sequence[Path], grids: Sequence[Path]) -> Ends:
     import pandas as pd
 
-    ends: dict[str, dict[float, list[float]]] = {}
+    found: Ends = {}
     for file, grid in zip(files, grids, strict=True):
         experiment = _read(grid) if grid.is_file() else None
         rows = pd.read_csv(file).sort_values("step", kind="stable").drop_duplicates(["system", "seed"], keep="last")
         for row in records(rows):
             if experiment is not None and row["system"] in experiment.systems:
-                by_rate = ends.setdefault(_trained(experiment, row["system"]), {})
-                by_rate.setdefault(_rate(experiment), []).append(row["dev_loss"])
-    return {
-        trained: {rate: sum(losses) / len(losses) for rate, losses in by_rate.items()}
-        for trained, by_rate in ends.items()
-    }
+                by_rate = found.setdefault(_trained(experiment, row["system"]), {})
+                by_rate.setdefault(_rate(experiment), []).append(float(row["dev_loss"]))
+    return found
 
 
 def _rate(experiment: Experiment) -> float:

@@ -31,11 +31,25 @@ def grid(tmp_path):
 
 
 def test_the_rate_counts_at_which_both_systems_end_lowest_together(grid):
-    high = grid("high", 0.004, {"transformer": [1.0, 1.2], "gdr": [1.0, 1.0]})
-    low = grid("low", 0.002, {"transformer": [0.8], "gdr": [1.2, 1.2]})  # 2.0 in place of 2.1
+    high = grid("high", 0.004, {"transformer": [1.0, 1.02], "gdr": [1.0, 1.0]})
+    low = grid("low", 0.002, {"transformer": [0.8], "gdr": [1.1, 1.1]})  # 1.9 in place of 2.01
     assert better_rate(high, "gdr", "transformer") == 0.002
     assert better_rate(low, "gdr", "transformer") is None
     assert better_rate(low, "gdr", "gdr") == 0.004
+
+
+@pytest.mark.parametrize(("loss", "wanted"), [(0.93, None), (0.91, 0.002)])
+def test_a_rate_is_better_by_two_standard_errors_or_not_at_all(grid, loss, wanted):
+    """Losses of 0.97 and 1.03 have a variance of 0.0018: means of two and of one lie 2 * 0.052 apart by chance."""
+    high = grid("high", 0.004, {"transformer": [0.97, 1.03], "gdr": [1.0, 1.0]})
+    grid("low", 0.002, {"transformer": [loss - 0.02], "gdr": [1.0, 1.0]})
+    assert better_rate(high, "gdr", "transformer") == wanted
+
+
+def test_without_two_seeds_of_any_rate_none_is_known_to_be_better(grid):
+    high = grid("high", 0.004, {"transformer": [1.0], "gdr": [1.0]})
+    grid("low", 0.002, {"transformer": [0.1], "gdr": [0.1]})
+    assert better_rate(high, "gdr", "transformer") is None
 
 
 @pytest.mark.parametrize(
@@ -44,14 +58,14 @@ def test_the_rate_counts_at_which_both_systems_end_lowest_together(grid):
     ids=["another training", "another system"],
 )
 def test_other_trainings_and_systems_are_not_compared(grid, training, systems):
-    high = grid("high", 0.004, {"transformer": [1.0], "gdr": [1.0]})
-    grid("low", 0.002, {system: [0.1] for system in systems}, **training)
+    high = grid("high", 0.004, {"transformer": [1.0, 1.0], "gdr": [1.0, 1.0]})
+    grid("low", 0.002, {system: [0.1, 0.1] for system in systems}, **training)
     assert better_rate(high, "gdr", "transformer") is None
 
 
 def test_bookkeeping_is_no_other_training_and_a_grid_without_losses_is_no_worse(grid, tmp_path):
-    high = grid("high", 0.004, {"transformer": [1.0], "gdr": [1.0]})
-    grid("low", 0.002, {"transformer": [0.9], "gdr": [0.9]}, keep_last=3)
+    high = grid("high", 0.004, {"transformer": [1.0, 1.0], "gdr": [1.0, 1.0]})
+    grid("low", 0.002, {"transformer": [0.9, 0.9], "gdr": [0.9, 0.9]}, keep_last=3)
     assert better_rate(high, "gdr", "transformer") == 0.002
     (tmp_path / "results" / "high.dev-losses.csv").unlink()
     assert better_rate(high, "gdr", "transformer") is None

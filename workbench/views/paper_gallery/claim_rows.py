@@ -21,7 +21,7 @@ _RULE = (
     "share of what is reported possible (half of a gain). It is refuted here where the interval leaves that out. "
     "A speed holds where all measurements reach nine tenths of it. Else it is undecided, with the smallest difference "
     "that such an experiment sees four times in five. One training counts only where no experiment has several seeds, "
-    "and a learning rate with a higher dev loss than another only where there is nothing else. Where n differences "
+    "and a learning rate whose dev losses are known to be higher only where there is nothing else. Where n differences "
     "count, each decides by its interval at 1 - 0.05 / n, which is the one shown. "
     f"Gains are left out where one of the two has less than {claims.MINIMUM_BLEU:.0f} BLEU. "
     "Claims are not corrected for each other: of twenty without an effect one may seem to have one. Ours: other data "

@@ -84,7 +84,8 @@ def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
         "than the paper's and no reproduction. Every panel has its own axis; the dotted rule is the baseline."
     )
     counts = ", ".join(f"{verdict}: {number}" for verdict, number in verdicts.value_counts().items())
-    return paper_claims(reported, measured, caption, f"{len(verdicts)} claims; {counts}.")
+    counted = f"{len(verdicts)} gains of a system over its plain model; {counts}."
+    return paper_claims(reported, measured, caption, counted)
 
 
 @figure("paper-table", scope="test_set", options=PaperTableOptions, needs_runs=False, depends_on=_files)
