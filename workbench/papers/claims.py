@@ -152,11 +152,11 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
             if record["metric"] == "bleu" and min(record["score"], record["score"] - record["delta"]) < MINIMUM_BLEU:
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
-            tuned = better_rate(grid, record["system"], record["baseline"]) is None
             for claim in _claims(pairs, system, baseline, record["metric"]):
                 if claim in reported.index:
                     gain = _measured(claim, name, record)
-                    gain |= {"note": former_default(name, system, baseline), "tuned": tuned}
+                    gain["note"] = former_default(name, system, baseline)
+                    gain["tuned"] = better_rate(grid, record["system"], record["baseline"]) is None
                     found.setdefault((claim, name, gain["test"]), gain)
     measured = pd.DataFrame(found.values(), columns=MEASURED)
     return with_verdicts(measured, {str(claim): (float(gain), SHARE) for claim, gain in reported.items()})
