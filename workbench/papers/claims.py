@@ -43,10 +43,10 @@ ROUNDING = 0.05  # points: what is printed as so little worse is not called wors
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
 REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share", "printed", "without", "table", "data"]
-# note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; low, high: at 95 %;
-# tuned: False where another learning rate is known to be better; seed_error: the standard error of the mean between
-# seeds, NaN if it is not known; decisive_low, decisive_high: the
-# interval that the verdict is made from; smallest: the smallest difference that could have decided, NaN of a speed.
+# note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; tuned: False where
+# another learning rate is known to be better; low, high: at 95 %; seed_error: the standard error of the mean between
+# seeds, NaN if it is not known; decisive_low, decisive_high: the interval that the verdict is made from;
+# smallest: the smallest difference that could have decided, NaN of a speed.
 VERDICT_COLUMNS = ["decisive_low", "decisive_high", "verdict", "smallest"]
 MEASURED = [
     *("claim", "measure", "data", "note", "test", "repeat", "seeds", "tuned", "gain", "low", "high", "seed_error"),
@@ -266,14 +266,11 @@ def overall(measured: pd.DataFrame) -> str:
 
 
 def counting(measured: pd.DataFrame) -> pd.DataFrame:
-    """The differences that count for the verdict: those at the best known rate and over several seeds.
-
-    Where there is none of the one or the other, all.
-    """
-    for counts in (lambda rows: rows["tuned"], lambda rows: rows["seeds"] > 1):
-        kept = measured[counts(measured).astype(bool)]
-        measured = measured if kept.empty else kept
-    return measured
+    """The differences that count for the verdict: at the best known rate, if any are; of those, over several seeds."""
+    tuned = measured[measured["tuned"].astype(bool)]
+    candidates = measured if tuned.empty else tuned
+    several = candidates[candidates["seeds"] > 1]
+    return candidates if several.empty else several
 
 
 def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
@@ -336,11 +333,11 @@ def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
     counted = counting(measured)
     yield from map(_gain_in_words, records(counted))
     others = measured.drop(counted.index)
-    single = others["tuned"].astype(bool)
-    if single.any():
-        yield f"and {single.sum()} of one {measured['repeat'].iloc[0]}"
-    if not single.all():
-        yield f"and {(~single).sum()} at a rate with a higher dev loss"
+    tuned = others["tuned"].astype(bool)
+    if tuned.any():  # so they lack other seeds
+        yield f"and {tuned.sum()} of one {measured['repeat'].iloc[0]}"
+    if not tuned.all():
+        yield f"and {(~tuned).sum()} at a rate with a higher dev loss"
 
 
 def _gain_in_words(record: dict[str, Any]) -> str:

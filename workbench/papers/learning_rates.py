@@ -17,7 +17,9 @@ from workbench.papers.our_measurements import records
 from workbench.store.file_cache import KeptByFiles
 
 LOSSES = ".dev-losses.csv"
-Ends = dict[str, dict[float, list[float]]]  # of a training without its rate: rate -> dev losses at the end, one a seed
+Ends = dict[
+    str, dict[float, dict[int, float]]
+]  # of a training without its rate and seed: rate -> seed -> last dev loss
 _GRIDS: KeptByFiles[Experiment] = KeptByFiles(256)
 _ENDS: KeptByFiles[Ends] = KeptByFiles(8)
 
@@ -31,7 +33,10 @@ def better_rate(grid: Path, system: str, baseline: str) -> float | None:
     if not grid.is_file():
         return None
     experiment, ends = _read(grid), _ends(grid.parent)
-    both = [ends.get(_trained(experiment, name), {}) for name in {system, baseline}]
+    both = [
+        {rate: list(losses.values()) for rate, losses in ends.get(_trained(experiment, name), {}).items()}
+        for name in {system, baseline}
+    ]
     together = {rate: sum(mean(one[rate]) for one in both) for rate in set.intersection(*map(set, both))}
     rate = _rate(experiment)
     if rate not in together:
@@ -65,11 +70,11 @@ def _read_ends(files: Sequence[Path], grids: Sequence[Path]) -> Ends:
     found: Ends = {}
     for file, grid in zip(files, grids, strict=True):
         experiment = _read(grid) if grid.is_file() else None
-        rows = pd.read_csv(file).sort_values("step", kind="stable").drop_duplicates(["system", "seed"], keep="last")
-        for row in records(rows):
+        rows = pd.read_csv(file).dropna(subset=["dev_loss"]).sort_values("step", kind="stable")
+        for row in records(rows.drop_duplicates(["system", "seed"], keep="last")):
             if experiment is not None and row["system"] in experiment.systems:
                 by_rate = found.setdefault(_trained(experiment, row["system"]), {})
-                by_rate.setdefault(_rate(experiment), []).append(float(row["dev_loss"]))
+                by_rate.setdefault(_rate(experiment), {})[int(row["seed"])] = float(row["dev_loss"])
     return found
 
 

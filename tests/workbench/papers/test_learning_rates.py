@@ -46,6 +46,14 @@ def test_a_rate_is_better_by_two_standard_errors_or_not_at_all(grid, loss, wante
     assert better_rate(high, "gdr", "transformer") == wanted
 
 
+def test_a_training_in_two_grids_is_one_seed(grid):
+    """Counted twice, the losses of the two rates would lie 2.5 standard errors apart, in place of 1.4."""
+    high = grid("high", 0.004, {"transformer": [0.9, 1.1], "gdr": [1.0, 1.0]})
+    for name in ("low", "low-again"):
+        grid(name, 0.002, {"transformer": [0.75], "gdr": [1.0]})
+    assert better_rate(high, "gdr", "transformer") is None
+
+
 def test_without_two_seeds_of_any_rate_none_is_known_to_be_better(grid):
     high = grid("high", 0.004, {"transformer": [1.0], "gdr": [1.0]})
     grid("low", 0.002, {"transformer": [0.1], "gdr": [0.1]})

@@ -42,7 +42,7 @@ def of_all_kinds(pair, with_demo, tmp_path) -> list[str]:
     return [*pair, "demo/llama", "outside/online"]
 
 
-def _opens(runs) -> None:
+def _assert_every_page_opens(runs) -> None:
     """No error but that of two runs which babble alike."""
     for name in PAGES:
         at = open_page(name, runs=runs, test="test")
@@ -52,8 +52,8 @@ def _opens(runs) -> None:
 
 
 def test_every_page_opens_on_all_kinds_together(of_all_kinds):
-    _opens(of_all_kinds)
+    _assert_every_page_opens(of_all_kinds)
 
 
 def test_every_page_opens_on_a_model_of_hugging_face_alone(pair):
-    _opens(pair[1:])
+    _assert_every_page_opens(pair[1:])
