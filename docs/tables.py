@@ -115,19 +115,19 @@ def ledger(which: str) -> str:
 
 @cache  # two pages and two of their tables count the claims of all papers
 def _claims(name: str) -> pd.DataFrame:
-    from workbench.papers import claims
+    from workbench.papers import claims, ledger
     from workbench.papers.load import library
 
     paper = library()[name]
-    return claims.claim_table(claims.reported_claims(paper), claims.measured_claims(paper))
+    return ledger.claim_table(claims.reported_claims(paper), claims.measured_claims(paper))
 
 
 def _verdicts(first: str, tables: Mapping[str, pd.DataFrame]) -> str:
     """How many claims of each table have which verdict."""
-    from workbench.papers import claims
+    from workbench.papers import claims, ledger
 
     rows = [
-        (name, *map(_counted, claims.verdict_counts(table).itertuples()), str(len(table)))
+        (name, *map(_counted, ledger.verdict_counts(table).itertuples()), str(len(table)))
         for name, table in tables.items()
     ]
     return markdown([first, *claims.VERDICTS, "claims"], rows)

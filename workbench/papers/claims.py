@@ -1,4 +1,4 @@
-"""The ledger of a paper's claims: what it reports, what our experiments say, and a verdict that is computed.
+"""The claims of a paper: what it reports, what our experiments say, and a verdict that is computed.
 
 Most claims are gains: a row of a system with a printed score, against the plain backbone above it in the same table.
 Ours are the differences of experiments in which the two differ by nothing else, with 95% intervals. Orders of systems,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 BACKBONES = ("transformer", "rnnsearch")
 HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecided", "differs by data", "not tried here"
 VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
-WITHOUT_SIGN = ("ratio", "share")  # measures that are no difference
-DIGITS = {"CDR": 3, "length ratio": 4}  # behind the point; of other measures two
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
 MINIMUM_BLEU = 10.0  # below it a system did not train or the test set is out of reach: a difference says nothing
 ROUNDING = 0.05  # points: what is printed as so little worse is not called worse
@@ -271,84 +269,3 @@ def counting(measured: pd.DataFrame) -> pd.DataFrame:
     candidates = measured if tuned.empty else tuned
     several = candidates[candidates["seeds"] > 1]
     return candidates if several.empty else several
-
-
-def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The ledger, one row a claim, in words.
-
-    Columns: claim, kind, reported (by table), ours (what counts), verdict, smallest (if undecided, the smallest
-    difference that an experiment could have shown).
-    """
-    import pandas as pd
-
-    rows = []
-    for claim, gains in reported.groupby("claim", sort=False):
-        first, mine = gains.iloc[0], measured[measured["claim"] == claim]
-        found = overall(mine)
-        could = counting(mine)["smallest"].min() if found.startswith(UNDECIDED) else float("nan")
-        rows.append(
-            {
-                "claim": first["says"],
-                "kind": first["kind"],
-                "reported": "; ".join(_gains_in_words(gains)) + _taken_as(gains),
-                "ours": "; ".join(_ours_in_words(mine)) or first["without"],
-                "verdict": found,
-                "smallest": "" if pd.isna(could) else _number(could, str(first["measure"])).removeprefix("+"),
-            }
-        )
-    return pd.DataFrame(rows, columns=["claim", "kind", "reported", "ours", "verdict", "smallest"])
-
-
-def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """How many rows of `claim_table` have each verdict of VERDICTS: all, and single, those not repeated.
-
-    Index: the verdict.
-    """
-    import pandas as pd
-
-    single = table["verdict"].str.endswith(")")
-    plain = table["verdict"].str.partition(" (")[0]
-    counts = {"all": plain.value_counts(), "single": plain[single].value_counts()}
-    return pd.DataFrame(counts).reindex(list(VERDICTS)).fillna(0).astype(int)
-
-
-def _taken_as(gains: pd.DataFrame) -> str:
-    """Which gain the verdict is made from, where several are reported."""
-    if gains["gain"].nunique() == 1:
-        return ""
-    (expected,) = expected_gains(gains)
-    return f"; taken as {_number(expected, str(gains['measure'].iloc[0]))}"
-
-
-def _gains_in_words(gains: pd.DataFrame) -> Iterator[str]:
-    """The reported gains table by table, as a range where there are several."""
-    for table, part in gains.groupby("table", sort=False):
-        low, high = (_number(gain, part["measure"].iloc[0]) for gain in (part["gain"].min(), part["gain"].max()))
-        shown = low if low == high else f"{low} to {high}"
-        yield f"{part['printed'].iloc[0] or shown} ({table})"
-
-
-def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
-    """Our differences that count, with the intervals that decide, and how many more there are."""
-    counted = counting(measured)
-    yield from map(_gain_in_words, records(counted))
-    others = measured.drop(counted.index)
-    tuned = others["tuned"].astype(bool)
-    if tuned.any():  # so they lack other seeds
-        yield f"and {tuned.sum()} of one {measured['repeat'].iloc[0]}"
-    if not tuned.all():
-        yield f"and {(~tuned).sum()} at a rate with a higher dev loss"
-
-
-def _gain_in_words(record: dict[str, Any]) -> str:
-    count, repeat = record["seeds"], {SEED: "seed"}.get(record["repeat"], record["repeat"])
-    repeats = f"{count} {repeat}{'s' * (count > 1)}"
-    where = ", ".join(filter(None, (record["data"], record["note"], record["test"], repeats)))
-    gain, *interval = (_number(record[name], record["measure"]) for name in ("gain", "decisive_low", "decisive_high"))
-    return f"{gain} {where}" if record["low"] == record["high"] else f"{gain} [{', '.join(interval)}] {where}"
-
-
-def _number(value: float, measure: str) -> str:
-    """A number with the digits of its measure; differences have a sign, minus being as wide as plus."""
-    digits = DIGITS.get(measure, 2)
-    return f"{value:.{digits}f}" if measure in WITHOUT_SIGN else f"{value:+.{digits}f}".replace("-", "−")

@@ -7,7 +7,7 @@ from scipy.stats import norm
 from tests.workbench.papers.verdicts import decided
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
-from workbench.papers import claims
+from workbench.papers import claims, ledger
 from workbench.papers.experiment_differences import comparison_files
 from workbench.papers.load import library
 from workbench.papers.our_results import experiment_systems
@@ -186,12 +186,12 @@ def test_the_ledger_shows_the_interval_that_decides_and_what_several_gains_are_t
     measured = claims.with_verdicts(
         pd.DataFrame([{**row, "data": "x", "test": t} for t in ("test", "long")]), {"a": (1, 0.5)}
     )
-    (line,) = claims.claim_table(reported, measured).to_dict("records")
+    (line,) = ledger.claim_table(reported, measured).to_dict("records")
     assert line["reported"] == "+0.50 to +1.50 (Table 1); taken as +1.00"
     reach = norm.ppf(1 - 0.025 / 2) / norm.ppf(0.975)  # of two that count, each at 97.5 %
     interval = f"[{1 - reach:+.2f}, {1 + reach:+.2f}]".replace("-", "−")
     assert line["ours"] == f"+1.00 {interval} x, test, 1 seed; +1.00 {interval} x, long, 1 seed"
-    one = claims.claim_table(reported.head(1), measured)
+    one = ledger.claim_table(reported.head(1), measured)
     assert one["reported"].tolist() == ["+0.50 (Table 1)"]
 
 

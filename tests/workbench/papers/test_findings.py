@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from core_models.settings import ConfigError, parse
 from tests.workbench.papers.verdicts import decided
-from workbench.papers import claims
+from workbench.papers import claims, ledger
 from workbench.papers.experiment_differences import comparison_files, difference, former_default, stored_differences
 from workbench.papers.findings import measured_findings, reported_findings
 from workbench.papers.load import library
@@ -122,7 +122,7 @@ def test_every_finding_is_answered_or_says_why_not_and_every_verdict_follows(nam
     reported, measured = claims.reported_claims(paper), claims.measured_claims(paper)
     findings = {f"finding/{finding.id}": finding for finding in paper.findings}
     assert findings, "each paper has findings"
-    table = claims.claim_table(reported, measured)
+    table = ledger.claim_table(reported, measured)
     assert len(table) == reported["claim"].nunique()
     for claim, finding in findings.items():
         rows = measured[measured["claim"] == claim]
@@ -133,7 +133,7 @@ def test_every_finding_is_answered_or_says_why_not_and_every_verdict_follows(nam
         gain = next(row["gain"] for row in reported_findings(paper) if row["claim"] == claim)
         for row in rows.itertuples():
             assert row.verdict == decided(row, measured, gain, finding.share)
-    counts = claims.verdict_counts(table)
+    counts = ledger.verdict_counts(table)
     assert counts["all"].sum() == len(table)
     assert (counts["single"] <= counts["all"]).all()
 
@@ -179,7 +179,7 @@ def test_results_of_former_defaults_say_so():
     notes = measured.groupby("data")["note"].unique().map(list)
     assert notes["controlled-routing"] == ["scale=none"]
     assert notes["claims-layers"] == [""]
-    table = claims.claim_table(claims.reported_claims(library()["dou-2019"]), measured)
+    table = ledger.claim_table(claims.reported_claims(library()["dou-2019"]), measured)
     (ours,) = table.loc[table["claim"] == "EM routing: three iterations are better than one", "ours"]
     assert "controlled-routing, scale=none, test" in ours
     linear = [former_default("controlled-routing", system) for system in ("transformer:preset=demo", "em-routing")]

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from workbench.papers import claims
+from workbench.papers import claims, ledger
 from workbench.papers.learning_rates import better_rate
 
 TEXT = {"controlled": {"sentences": 10, "dev": 2, "test": 2}}
@@ -92,5 +92,5 @@ def test_a_worse_rate_counts_only_where_there_is_nothing_else():
         [{"claim": "a", "kind": "gain", "says": "A", "measure": "bleu", "gain": 1.0, "printed": "", "without": "",
           "table": "Table 1", "data": "x"}]
     )  # fmt: skip
-    (line,) = claims.claim_table(reported, claims.with_verdicts(measured, {"a": (1.0, 0.5)})).to_dict("records")
+    (line,) = ledger.claim_table(reported, claims.with_verdicts(measured, {"a": (1.0, 0.5)})).to_dict("records")
     assert line["ours"].endswith("3 seeds; and 1 of one training; and 2 at a rate with a higher dev loss")

@@ -8,7 +8,7 @@ import streamlit as st
 from workbench.app.components import figure_view
 from workbench.app.components.empty_states import empty_state
 from workbench.app.frame import Frame, escape_markdown
-from workbench.papers import claims
+from workbench.papers import claims, ledger
 from workbench.papers.presets import cited_as
 from workbench.papers.schema import Paper
 
@@ -45,7 +45,7 @@ def show(name: str, paper: Paper, frame: Frame) -> None:
 
 @st.cache_data(max_entries=8, show_spinner="Reading the experiments")
 def _claims(name: str, written: tuple[int, ...], _paper: Paper) -> pd.DataFrame:
-    return claims.claim_table(claims.reported_claims(_paper), claims.measured_claims(_paper))
+    return ledger.claim_table(claims.reported_claims(_paper), claims.measured_claims(_paper))
 
 
 def _badge(verdict: str) -> str:

@@ -64,7 +64,7 @@ def _comparisons(request: Request, options: PaperClaimsOptions) -> Iterable[Path
 def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
     """What the systems of a paper gain over their baseline, as reported and in our experiments by data set."""
     from core_models.settings import nearest
-    from workbench.papers import claims, presets
+    from workbench.papers import claims, ledger, presets
     from workbench.papers.load import library
     from workbench.views.paper_gallery.claims_plots import paper_claims
 
@@ -77,7 +77,7 @@ def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
             f"{options.paper} reports no score of a system beside a plain backbone; there is nothing to draw"
         )
     measured = claims.measured_gains(paper)
-    verdicts = claims.claim_table(reported, measured)["verdict"]
+    verdicts = ledger.claim_table(reported, measured)["verdict"]
     caption = (
         f"Hollow: gains reported by {presets.cited_as(paper)}, a dot a table and test set. Filled: differences of our "
         "experiments with 95% intervals (of sentences for one training, else of seeds and sentences), of other data "

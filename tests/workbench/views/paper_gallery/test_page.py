@@ -14,7 +14,7 @@ from workbench.evaluation.document_context import context_rows
 from workbench.evaluation.live_trace import trace_sentence
 from workbench.evaluation.result_cache import of_forced_references
 from workbench.figures.request import Request
-from workbench.papers import claims, comparison, presets
+from workbench.papers import claims, comparison, ledger, presets
 from workbench.papers.load import library
 from workbench.papers.our_results import our_results
 from workbench.store import external
@@ -59,7 +59,7 @@ def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
 
 def test_every_claim_is_a_row_with_its_verdict(runs_root):
     at = open_page("gallery", paper="dou-2019")
-    wanted = claims.claim_table(
+    wanted = ledger.claim_table(
         claims.reported_claims(library()["dou-2019"]), claims.measured_claims(library()["dou-2019"])
     )
     (table,) = at.table
