@@ -273,7 +273,8 @@ def _written(form: str, row: Mapping[str, Any]) -> str:
 def _means(about: Mapping[str, Any]) -> pd.DataFrame:
     """Means over seeds of one column, its groups side by side."""
     rows = _read(about["file"], about.get("where"))
-    table = rows.groupby(["system", about["by"]], sort=False)[about["values"]].mean().unstack(sort=False)
+    index = about.get("index", "system")
+    table = rows.groupby([index, about["by"]], sort=False)[about["values"]].mean().unstack(sort=False)
     table.columns = table.columns.map(str)
     if "groups" in about:
         table = table[list(about["groups"])].rename(columns=about["groups"])

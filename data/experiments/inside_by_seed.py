@@ -8,10 +8,11 @@ Writes into data/experiments/results, a row for each seed and system, by default
 - NAME.truth.csv: the figure `past-future-truth`; NAME.overlap.csv: the figure `overlap`.
 - NAME.course.csv: the figure `past-future-course`; NAME.flips.csv: the share of words that move to PAST as their last
   counterpart is written or one step later, of the figure `flip-times`.
-- NAME.routing.csv: the figure `routing-corpus`, entropy in nats.
+- NAME.routing.csv: the figure `routing-corpus`, entropy in nats; NAME.routing-learned.csv: the figure `routing-learned`.
 - NAME.context.csv: the figure `context-corpus`, of query-guided capsules.
 - NAME.coverage.csv: `workbench adequacy`.
 - NAME.pronouns.csv: `workbench contrastive-eval --controlled test`, where items have sentences before them.
+- NAME.search-errors.csv: search errors by beam size, of the runs and test sets that `workbench beam-sweep` has measured.
 - NAME.adequacy-over-seeds.csv: what systems leave out and repeat (`workbench adequacy coverage --over-seeds`), over the
   seeds that are here, on each test set.
 - NAME.alignment-over-seeds.csv: of RNNSearch and systems on it the alignment error of attention against the true links
@@ -42,6 +43,8 @@ from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, open_run
 from workbench.views.adequacy.word_coverage import over_seeds_table
 from workbench.views.attention.alignment_error_figures import ComparedOptions, compared_table
+from workbench.views.beam_size.figures import sizes_table
+from workbench.views.beam_size.measure import is_measured, read
 from workbench.views.contrastive.measure import accuracy_table, controlled, read_all, store_controlled
 from workbench.views.layer_routing.measure import routed
 from workbench.views.past_future.gold_figures import TruthOptions, against_truth
@@ -100,9 +103,24 @@ def routing(runs: Sequence[Run]) -> pd.DataFrame:
     if not routing_runs:
         return pd.DataFrame()
     curves = draw("routing-corpus", Request(routing_runs, TEST, options={"printed": False, "entropy": "nats"})).table
-    curves = curves[(curves["mark"] == "line") & (curves["series"] != "")]
-    curves = curves[curves["panel"].isin(["entropy (nats)", "diversity"])].rename(columns={"series": "system"})
+    curves = _entropy_and_diversity(curves).rename(columns={"series": "system"})
     return curves[["system", "panel", "iteration", "value", "low", "high"]]
+
+
+def _entropy_and_diversity(curves: pd.DataFrame) -> pd.DataFrame:
+    lines = curves[(curves["mark"] == "line") & (curves["series"] != "")]
+    return lines[lines["panel"].isin(["entropy (nats)", "diversity"])]
+
+
+def routing_learned(runs: Sequence[Run]) -> pd.DataFrame:
+    """Entropy and diversity of trained weights, of those that training began from, and of moved votes; 100 sentences."""
+    tables = []
+    for run in (run for run in runs if routed(run, "encoder")):
+        curves = draw("routing-learned", Request((run,), TEST)).table
+        tables.append(_entropy_and_diversity(curves).rename(columns={"series": "weights"}).assign(system=run.name))
+    if not tables:
+        return pd.DataFrame()
+    return pd.concat(tables, ignore_index=True)[["system", "weights", "panel", "iteration", "value", "low", "high"]]
 
 
 def context(runs: Sequence[Run]) -> pd.DataFrame:
@@ -135,6 +153,21 @@ def pronouns(runs: Sequence[Run]) -> pd.DataFrame:
     contrasts = read_all(runs, name)
     by_tags = [accuracy_table(contrasts, tags).assign(by=tags) for tags in ("distance,order", "gender")]
     return pd.concat([accuracy_table(contrasts).assign(by="all"), *by_tags])
+
+
+def search_errors(runs: Sequence[Run]) -> pd.DataFrame:
+    """Search errors by beam size, on each test set; decided: the sentences that exact search decided."""
+    tables = []
+    for test in _tests(runs):
+        measured = tuple(run for run in runs if is_measured(run, test))
+        if measured:
+            decided = {run.name: read(run, test)["decided"] for run in measured}
+            sizes = sizes_table(Request(measured, test))
+            tables.append(sizes.assign(test=test, decided=sizes["system"].map(decided)))
+    if not tables:
+        return pd.DataFrame()
+    columns = ["system", "test", "size", "bleu", "decided", "errors", "error_percent", "error_low", "error_high"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def adequacy(runs: Sequence[Run]) -> pd.DataFrame:
@@ -179,9 +212,11 @@ def main(folder: Path, *names: str) -> None:
         "course": course,
         "flips": flips,
         "routing": routing,
+        "routing-learned": routing_learned,
         "context": context,
         "coverage": coverage,
         "pronouns": pronouns,
+        "search-errors": search_errors,
     }
     over_seeds: dict[str, Table] = {"adequacy-over-seeds": adequacy, "alignment-over-seeds": alignment}
     known = (*tables, *over_seeds)
