@@ -8,11 +8,11 @@ Writes into data/experiments/results, a row for each seed and system, by default
 - NAME.truth.csv: the figure `past-future-truth`; NAME.overlap.csv: the figure `overlap`.
 - NAME.course.csv: the figure `past-future-course`; NAME.flips.csv: the share of words that move to PAST as their last
   counterpart is written or one step later, of the figure `flip-times`.
-- NAME.routing.csv: the figure `routing-corpus`, entropy in nats; NAME.routing-learned.csv: the figure `routing-learned`.
+- NAME.routing.csv: the figure `routing-corpus`, entropy in nats; NAME.routing-learned.csv: `routing-learned`.
 - NAME.context.csv: the figure `context-corpus`, of query-guided capsules.
 - NAME.coverage.csv: `workbench adequacy`.
 - NAME.pronouns.csv: `workbench contrastive-eval --controlled test`, where items have sentences before them.
-- NAME.search-errors.csv: search errors by beam size, of the runs and test sets that `workbench beam-sweep` has measured.
+- NAME.search-errors.csv: search errors by beam size, of runs and test sets that `workbench beam-sweep` measured.
 - NAME.adequacy-over-seeds.csv: what systems leave out and repeat (`workbench adequacy coverage --over-seeds`), over the
   seeds that are here, on each test set.
 - NAME.alignment-over-seeds.csv: of RNNSearch and systems on it the alignment error of attention against the true links
@@ -113,7 +113,7 @@ def _entropy_and_diversity(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def routing_learned(runs: Sequence[Run]) -> pd.DataFrame:
-    """Entropy and diversity of trained weights, of those that training began from, and of moved votes; 100 sentences."""
+    """Entropy and diversity of trained weights, of those before training, and of moved votes; 100 sentences."""
     tables = []
     for run in (run for run in runs if routed(run, "encoder")):
         curves = draw("routing-learned", Request((run,), TEST)).table
