@@ -14,6 +14,7 @@ from core_models.system_catalogue import catalogue
 from tests.core_models import laws
 from tests.core_models.laws import backward, batch_of, random_sentences, random_system
 from tests.fake_cuda import CUDA, FakeCuda
+from tests.kinds import sampled
 
 pytestmark = pytest.mark.long
 KEEPING = SearchConfig(beam=3, finished_hypotheses="keep", max_length=6)
@@ -49,7 +50,7 @@ def trained_and_searched(name: str, device: str, monkeypatch) -> tuple[torch.Ten
     return gradient, [found, exact.words, torch.tensor(log_probs[1])]
 
 
-@pytest.mark.parametrize("name", catalogue())
+@pytest.mark.parametrize("name", sampled(catalogue()))
 def test_no_operation_mixes_devices_and_results_are_those_of_the_cpu(name, monkeypatch):
     gradient, (found, best, log_probs) = trained_and_searched(name, "cpu", monkeypatch)
     with FakeCuda():
@@ -67,7 +68,7 @@ def waits_and_uploads(gpu: FakeCuda) -> tuple[dict[str, int], dict[str, int]]:
     return counted
 
 
-@pytest.mark.parametrize("name", catalogue())
+@pytest.mark.parametrize("name", sampled(catalogue()))
 def test_the_host_waits_for_nothing_in_training_and_in_the_steps_of_a_short_search(name, monkeypatch):
     """But for the end of a search, where its results are read."""
     monkeypatch.setattr(laws, "DEVICE", str(CUDA))

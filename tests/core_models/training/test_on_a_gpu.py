@@ -21,6 +21,7 @@ from core_models.training.loop import TrainingError
 from core_models.training.prefetch import prefetched
 from core_models.training.progress import Progress, progress_of, read_progress, whole_states
 from tests.fake_cuda import CUDA, FakeCuda
+from tests.kinds import sampled
 
 READING = "core_models.training.gradient_check.UnreadUpdate.read reads a list"
 EXACT = "dropout=0,attention_dropout=0"
@@ -40,9 +41,7 @@ def trained_on_gpu(run) -> tuple[Counter[str], Counter[str]]:
     return gpu.waits, gpu.uploads
 
 
-@pytest.mark.parametrize(
-    "system", ["transformer", "gdr-bow-bca", pytest.param("pfrnn-loss", marks=pytest.mark.exhaustive), "qcn-reg"]
-)
+@pytest.mark.parametrize("system", sampled(["gdr-bow-bca", "transformer", "pfrnn-loss", "qcn-reg"]))
 def test_steps_wait_once_for_a_line_of_the_log_upload_ahead_and_train_as_on_the_cpu(new_run, monkeypatch, system):
     """Trainings of one step and of nine differ by two lines of the log: start, validation and saving are the same."""
     settings = {"validate_every": 100, "log_every": 4}
@@ -187,9 +186,7 @@ def test_what_fails_while_a_batch_is_made_ahead_fails_where_it_is_wanted():
         list(prefetched(broken(), CUDA))
 
 
-@pytest.mark.parametrize(
-    "system", ["transformer", "gdr-bow-bca", pytest.param("qcn-reg", marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("system", sampled(["gdr-bow-bca", "transformer", "qcn-reg"]))
 def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monkeypatch, system):
     """Training, validation and the largest tensors of both; in float64, so that the order of sums hardly shows."""
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))

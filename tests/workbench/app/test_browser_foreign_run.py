@@ -13,7 +13,7 @@ from workbench.app.pages import PAGES
 pytest.importorskip("transformers", reason="the extra `huggingface` is not installed")
 pytestmark = pytest.mark.long
 
-WITH_FIGURES = ("beam_trees", "attention", "attribution", "tokens")
+WITH_FIGURES = ("beam_trees", "attention")  # of the search and of a trace; test_foreign_run_pages.py opens all pages
 
 
 @pytest.fixture

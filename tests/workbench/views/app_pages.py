@@ -2,14 +2,19 @@
 
 import base64
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from workbench.app.server import SCRIPT
 from workbench.store.runs import Run, list_runs
+
+# AppTest makes a runtime for every run of a page, each of which reads the metadata of all installed packages.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 # Elements whose text Streamlit reads as Markdown, which must not meet the text of a corpus unescaped.
 MARKDOWN = ("markdown", "caption", "title", "header", "subheader", "error", "warning", "info", "success", "toast")

@@ -55,5 +55,6 @@ def test_every_page_opens_on_all_kinds_together(of_all_kinds):
     _assert_every_page_opens(of_all_kinds)
 
 
+@pytest.mark.exhaustive
 def test_every_page_opens_on_a_model_of_hugging_face_alone(pair):
     _assert_every_page_opens(pair[1:])
