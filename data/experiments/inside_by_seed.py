@@ -228,9 +228,10 @@ def main(folder: Path, *names: str) -> None:
             continue
         path = results_folder() / f"{folder.name}.{what}.csv"
         parts = [table(runs).assign(seed=seed) for seed, runs in sorted(seeds.items())]
-        found = pd.concat(parts, ignore_index=True)
-        if found.empty:
+        parts = [part for part in parts if not part.empty]
+        if not parts:
             continue
+        found = pd.concat(parts, ignore_index=True)
         found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
         if path.is_file():
             kept, keys = pd.read_csv(path), ["seed", "system"]

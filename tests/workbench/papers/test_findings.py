@@ -180,7 +180,7 @@ def test_results_of_former_defaults_say_so():
     assert notes["controlled-routing"] == ["scale=none"]
     assert notes["claims-layers"] == [""]
     table = ledger.claim_table(claims.reported_claims(library()["dou-2019"]), measured)
-    (ours,) = table.loc[table["claim"] == "EM routing: three iterations are better than one", "ours"]
+    (ours,) = table.loc[table["claim"] == "EM routing: three iterations are better than two", "ours"]
     assert "controlled-routing, scale=none, test" in ours
     linear = [former_default("controlled-routing", system) for system in ("transformer:preset=demo", "em-routing")]
     assert linear == ["", "scale=none"]
