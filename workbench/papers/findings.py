@@ -91,9 +91,12 @@ def _tuned(ours: Measurement) -> bool:
     systems, _ = experiment_systems(_grid(ours))
     if not systems:
         return True
-    beside = ours.minus if isinstance(ours.minus, Mapping) else {}
-    named = (ours.system, ours.baseline) if ours.experiment else (ours.where.get("system"), beside.get("system"))
-    system, baseline = (name if name in systems else next(iter(systems)) for name in map(str, named))
+    first = next(iter(systems))
+    beside = ours.minus.get("system") if isinstance(ours.minus, Mapping) else None
+    named = (ours.system, ours.baseline) if ours.experiment else (ours.where.get("system"), beside)
+    system = named[0] if named[0] in systems else first
+    # A stored difference is to the grid's first system; what a number or a rule is subtracted from is of one system.
+    baseline = named[1] if named[1] in systems else system if ours.minus else first
     return better_rate(_grid(ours), system, baseline) is None
 
 
