@@ -92,11 +92,14 @@ def _tuned(ours: Measurement) -> bool:
     if not systems:
         return True
     first = next(iter(systems))
-    beside = ours.minus.get("system") if isinstance(ours.minus, Mapping) else None
-    named = (ours.system, ours.baseline) if ours.experiment else (ours.where.get("system"), beside)
-    system = named[0] if named[0] in systems else first
-    # A stored difference is to the grid's first system; what a number or a rule is subtracted from is of one system.
-    baseline = named[1] if named[1] in systems else system if ours.minus else first
+    system, baseline = ours.system, ours.baseline
+    if ours.file:
+        named = ours.where.get("system")
+        system = str(named) if named in systems else first
+        # A stored difference is to the grid's first system; a property less a number or a rule is of one system.
+        baseline = system if ours.minus else first
+        if isinstance(ours.minus, Mapping) and ours.minus.get("system") in systems:
+            baseline = str(ours.minus["system"])
     return better_rate(_grid(ours), system, baseline) is None
 
 

@@ -17,9 +17,8 @@ from workbench.papers.our_measurements import records
 from workbench.store.file_cache import KeptByFiles
 
 LOSSES = ".dev-losses.csv"
-Ends = dict[
-    str, dict[float, dict[int, float]]
-]  # of a training without its rate and seed: rate -> seed -> last dev loss
+# Of a training without its rate and seed: rate -> seed -> last dev loss.
+Ends = dict[str, dict[float, dict[int, float]]]
 _GRIDS: KeptByFiles[Experiment] = KeptByFiles(256)
 _ENDS: KeptByFiles[Ends] = KeptByFiles(8)
 
