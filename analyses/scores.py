@@ -74,7 +74,10 @@ References = Sequence[str] | Sequence[Sequence[str | None]]
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Sufficient statistics of one system's output under one metric: values[segments, k], int64 (TER: float64)."""
+    """Sufficient statistics of one system's output under one metric: values[segments, k].
+
+    int64; of TER and METEOR float64.
+    """
 
     metric: str
     values: np.ndarray

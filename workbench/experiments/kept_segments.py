@@ -57,7 +57,8 @@ def read(path: Path, tests: Mapping[str, str]) -> Kept:
         about = json.loads(arrays[ABOUT].tobytes())
         kept = {}
         for number, entry in enumerate(about["cells"]):
-            values = arrays[str(number)].astype(np.int64)
+            values = arrays[str(number)]
+            values = values.astype(np.int64) if _counts(values) else values
             if values.ndim != 2:
                 raise ValueError("it holds no tables")
             cell = Cell(*entry["cell"])
@@ -84,5 +85,9 @@ def write(path: Path, kept: Kept, tests: Mapping[str, str]) -> None:
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """Counts in the smallest type that holds them."""
-    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+    """Counts in the smallest type that holds them; other numbers, as METEOR's, as they are."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0)))) if _counts(values) else values
+
+
+def _counts(values: np.ndarray) -> bool:
+    return np.issubdtype(values.dtype, np.integer)

@@ -40,7 +40,7 @@ def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[s
         runs = dict(_runs(experiment, root, test, None))
         if text := _text(experiment, root, test, runs):
             tests[test] = kept_segments.towards(text.references)
-        for metric in (metric for metric in metrics if metric != "ter"):  # whose statistics are no whole numbers
+        for metric in metrics:
             for system, by_seed in _statistics(runs, test, metric).items():
                 here |= {kept_segments.Cell(system, seed, test, metric): one for seed, one in by_seed.items()}
     kept = {**kept_segments.read(path, tests), **here}

@@ -17,6 +17,7 @@ from analyses.buckets import LEAST
 from analyses.scores import extract
 from core_models.settings import ConfigError
 from workbench import cli
+from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.evaluation.translate import test_set as open_test_set
 from workbench.evaluation.translate import translate_test
 from workbench.experiments import kept_segments
@@ -125,8 +126,9 @@ def test_half_a_grid_is_compared_over_the_seeds_that_both_have_and_names_the_mis
 def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(grid, outputs, tmp_path):
     """The second seed is scored first, alone; then it is gone, and the first seed is scored."""
     experiment, root = grid
-    whole = seed_tables(experiment, root, samples=100)
-    complete = cell_table(experiment, root)
+    metrics = tuple(METRIC_NAMES)
+    whole = seed_tables(experiment, root, metrics, samples=100)
+    complete = cell_table(experiment, root, metrics)
     first, second = ([cell.folder for cell in cells(experiment, root) if cell.seed == seed] for seed in (1, 2))
     path = tmp_path / "grid.segments.npz"
     for hidden in (first, second):
@@ -134,10 +136,10 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
         for folder, place in away.items():
             folder.rename(place)
         try:
-            kept = segments(experiment, root, path)
-            found = seed_tables(experiment, root, samples=100, kept=kept)
-            table = cell_table(experiment, root, kept=kept)
-            assert len(seed_tables(experiment, root, samples=100)[0]) == len(whole[0])
+            kept = segments(experiment, root, path, metrics)
+            found = seed_tables(experiment, root, metrics, samples=100, kept=kept)
+            table = cell_table(experiment, root, metrics, kept=kept)
+            assert len(seed_tables(experiment, root, metrics, samples=100)[0]) == len(whole[0])
         finally:
             for folder, place in away.items():
                 place.rename(folder)

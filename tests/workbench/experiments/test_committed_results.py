@@ -1,0 +1,50 @@
+"""A grid's committed files agree: counts per sentence give the scores, these give means and differences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from workbench.experiments import kept_segments
+from workbench.papers.experiment_differences import CELLS, COMPARISONS, comparison_files, results_folder
+
+COUNTS = sorted(results_folder().glob(f"*{kept_segments.SUFFIX}"))
+# Their METEOR was scored before the translations went; no file of counts holds it.
+WITHOUT_METEOR = ("claims-documents", "claims-documents-half")
+
+
+def _scored(path: Path) -> pd.DataFrame:
+    """The rows of a result file that have a score; older files are of the test set `test` alone."""
+    table = pd.read_csv(path).dropna(subset=["score"])
+    return table.assign(test=table.get("test", "test"))
+
+
+@pytest.mark.parametrize("path", COUNTS, ids=lambda path: path.name)
+def test_counts_give_every_score(path: Path):
+    name = path.name.removesuffix(kept_segments.SUFFIX)
+    counted = {cell: statistics.total for cell, statistics in kept_segments.read(path, {}).items()}
+    scores = {
+        kept_segments.Cell(row.system, int(row.seed), row.test, row.metric): row.score
+        for row in _scored(path.with_name(f"{name}{CELLS}")).itertuples()
+        if row.metric != "meteor" or name not in WITHOUT_METEOR
+    }
+    assert len(scores) > 0
+    assert counted == pytest.approx(scores, abs=1e-4)
+
+
+@pytest.mark.parametrize("path", comparison_files(), ids=lambda path: path.name)
+def test_scores_give_every_mean_and_difference(path: Path):
+    name = path.name.removesuffix(COMPARISONS)
+    cells = _scored(path.with_name(f"{name}{CELLS}"))
+    by_seed = {key: rows.set_index("seed")["score"] for key, rows in cells.groupby(["system", "metric", "test"])}
+    for row in _scored(path.with_name(f"{name}.scores.csv")).itertuples():
+        scores = by_seed[row.system, row.metric, row.test]
+        assert row.score == pytest.approx(scores.mean(), abs=2e-4)
+        assert row.seeds == len(scores)
+    for row in _scored(path).itertuples():
+        system, baseline = (by_seed[one, row.metric, row.test] for one in (row.system, row.baseline))
+        delta = (system - baseline).dropna()
+        assert row.delta == pytest.approx(delta.mean(), abs=3e-4)
+        assert row.seeds == len(delta)
