@@ -119,8 +119,8 @@ def experiment_table(
         Path | None,
         typer.Option(
             help="Folder to write NAME.cells.csv, NAME.scores.csv, NAME.comparisons.csv, NAME.additivity.csv (whether "
-            "gains of combinations add), NAME.lengths.csv (differences by length of the source) and "
-            "NAME.dev-losses.csv to"
+            "gains of combinations add), NAME.pairs.csv (differences of every two systems), NAME.lengths.csv "
+            "(differences by length of the source) and NAME.dev-losses.csv to"
         ),
     ] = None,
     segments: Annotated[
@@ -149,10 +149,11 @@ def experiment_table(
         say(remark, err=True)
     if csv is not None:
         cells = results.cell_table(experiment, root, metric_names, kept)
+        pairs = results.pair_differences(experiment, root, metric_names, n_resamples, kept)
         lengths = results.length_differences(experiment, root, metric_names, baseline, n_resamples, kept)
         losses = results.dev_loss_table(experiment, root, csv)
         tables = {"cells": cells, "scores": scores, "comparisons": comparisons, "additivity": additivity}
-        tables |= {"lengths": lengths, "dev-losses": losses}
+        tables |= {"pairs": pairs, "lengths": lengths, "dev-losses": losses}
         written = results.write_csv(experiment, csv, tables)
         say("\n".join(map(str, written)))
 

@@ -137,6 +137,34 @@ def seed_tables(
     return _stacked(scores), _one_family(_stacked(comparisons))
 
 
+def pair_differences(
+    experiment: Experiment,
+    root: Path,
+    metrics: Sequence[str] = METRICS,
+    samples: int = 1000,
+    kept: Kept | None = None,
+) -> pd.DataFrame:
+    """The difference of every two systems, the later one of the grid less the earlier one.
+
+    Paired by seed and sentence. Columns: those of `analyses.seeds.comparison_table` but p_holm, since nothing says which
+    pairs are one family, and test.
+    """
+    import pandas as pd
+
+    from analyses import seeds
+
+    parts = []
+    for test in experiment.data.test_names:
+        runs = dict(_runs(experiment, root, test, None))
+        for metric in metrics:
+            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
+            while len(statistics) > 1:
+                first = next(iter(statistics))
+                parts.append(seeds.comparison_table(statistics, first, samples).assign(test=test))
+                del statistics[first]
+    return _stacked(parts).drop(columns="p_holm") if parts else pd.DataFrame()
+
+
 def length_differences(
     experiment: Experiment,
     root: Path,

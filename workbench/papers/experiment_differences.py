@@ -1,7 +1,8 @@
 """Differences of two systems of an experiment, from its result files, with what seeds bring to their error.
 
-Reads EXPERIMENT.comparisons.csv, where each system stands beside the experiment's baseline, and EXPERIMENT.cells.csv,
-where each training stands by itself. Trains and scores nothing.
+Reads EXPERIMENT.comparisons.csv, where each system stands beside the experiment's baseline, EXPERIMENT.pairs.csv, where
+it stands beside every other one, and EXPERIMENT.cells.csv, where each training stands by itself. Trains and scores
+nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from workbench.papers.our_measurements import records
 from workbench.store.file_cache import KeptByFiles
 from workbench.store.runs import RunError
 
-COMPARISONS, CELLS = ".comparisons.csv", ".cells.csv"
+COMPARISONS, PAIRS, CELLS = ".comparisons.csv", ".pairs.csv", ".cells.csv"
 Scores = dict[tuple[str, str, str], dict[int, float]]  # of a system by a metric on a test set: seed -> score
 _DIFFERENCES: KeptByFiles[list[dict[str, Any]]] = KeptByFiles(256)
 _SCORES: KeptByFiles[Scores] = KeptByFiles(256)
@@ -61,13 +62,13 @@ def _former_defaults() -> dict[str, dict[str, str]]:
 
 
 def stored_differences(path: Path) -> list[dict[str, Any]]:
-    """The differences of an experiment to its baseline that have an interval, one a system and test.
+    """The differences in a file of comparisons or pairs that have an interval, one a pair of systems and test.
 
     With `seed_error`. Those over seeds stand for those of one training. Not to be changed: the list is
     kept while the files are unchanged.
     Raises RunError for a file that is no comparison of an experiment.
     """
-    return _DIFFERENCES.get(path, (path, _cells_file(path)), lambda: _read_differences(path))
+    return _DIFFERENCES.get(path, (path, _beside(path, CELLS)), lambda: _read_differences(path))
 
 
 def _read_differences(path: Path) -> list[dict[str, Any]]:
@@ -100,15 +101,22 @@ def seed_error(by_seed: Sequence[float], seeds: int) -> float:
 def difference(path: Path, system: str, baseline: str, metric: str, test: str) -> dict[str, Any]:
     """The difference of any two systems of an experiment: delta, low, high, seeds, seed_error.
 
-    Beside the experiment's own baseline it is the stored one. Else seeds are paired, and the error of the sentences is
-    that of both stored differences together, which is too large rather than too small: both share the baseline's.
-    Raises RunError for systems that are not there.
+    It is the stored one, of comparisons or else of pairs. Where no pairs are stored, seeds are paired, and the error of
+    the sentences is that of both differences to the experiment's baseline together, which is too large rather than too
+    small: both share the baseline's. Raises RunError for systems that are not there.
     """
     from analyses.power import interval
 
+    pairs = _beside(path, PAIRS)
+    for file in (path, pairs) if pairs.is_file() else (path,):
+        for row in stored_differences(file):
+            if (row["metric"], row["test"]) != (metric, test):
+                continue
+            if (row["system"], row["baseline"]) == (system, baseline):
+                return row
+            if (row["system"], row["baseline"]) == (baseline, system):
+                return {**row, "delta": -row["delta"], "low": -row["high"], "high": -row["low"]}
     stored = {row["system"]: row for row in stored_differences(path) if (row["metric"], row["test"]) == (metric, test)}
-    if system in stored and stored[system]["baseline"] == baseline:
-        return stored[system]
     if missing := sorted({system, baseline} - stored.keys()):
         raise RunError(f"{path}: no difference of {missing[0]!r} by {metric} on {test}")
     scores = _scores(path)
@@ -126,14 +134,14 @@ def _sentence_error(row: Mapping[str, Any], scores: Scores) -> float:
     return sentence_error(row["low"], row["high"], list(_differences_of(row, scores).values()))
 
 
-def _cells_file(path: Path) -> Path:
-    """The trainings of the experiment of a file of comparisons."""
-    return path.with_name(path.name.removesuffix(COMPARISONS) + CELLS)
+def _beside(path: Path, ending: str) -> Path:
+    """Another file of the experiment of a file of comparisons or pairs."""
+    return path.with_name(path.name.removesuffix(COMPARISONS).removesuffix(PAIRS) + ending)
 
 
 def _scores(path: Path) -> Scores:
-    """The scores of all trainings of the experiment of a file of comparisons; none if they are not there."""
-    file = _cells_file(path)
+    """The scores of all trainings of the experiment of a file; none if they are not there."""
+    file = _beside(path, CELLS)
     return _SCORES.get(file, (file,), lambda: _read_scores(file))
 
 

@@ -27,12 +27,14 @@ from workbench.experiments.results import (
     cell_table,
     dev_loss_table,
     length_differences,
+    pair_differences,
     seed_tables,
     segments,
     write_csv,
 )
 from workbench.experiments.runner import run_experiment
 from workbench.experiments.table_text import HOLM, INTERVALS, ONE_SEED, readable, readable_additivity, remarks
+from workbench.papers.experiment_differences import stored_differences
 from workbench.store.runs import Run, RunError, open_run
 
 GRID = {
@@ -263,6 +265,30 @@ def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs):
     finally:
         for system in experiment.systems:
             (root / "grid" / system).rename(root / "grid" / f"{system}.seed-1")
+
+
+def test_every_two_systems_are_compared_as_with_one_of_them_as_the_baseline(grid, tmp_path):
+    experiment, root = grid
+    kept = segments(experiment, root, tmp_path / "kept.npz")
+    kept |= {
+        cell._replace(system="third"): one for cell, one in kept.items() if (cell.system, cell.seed) == ("plain", 2)
+    }
+    three = experiment.model_copy(update={"systems": {**experiment.systems, "third": "transformer:preset=tiny"}})
+    pairs = pair_differences(three, tmp_path / "none", samples=100, kept=kept)
+    keys = ["metric", "system", "baseline", "seeds"]
+    assert pairs[pairs.metric == "bleu"][keys[1:]].values.tolist() == [
+        ["future", "plain", 2], ["third", "plain", 1], ["third", "future", 1]
+    ]  # fmt: skip
+    compared = [
+        seed_tables(three, tmp_path / "none", baseline=base, samples=100, kept=kept)[1] for base in three.systems
+    ]
+    expected = pd.concat(compared).drop(columns="p_holm").merge(pairs[keys])
+    pd.testing.assert_frame_equal(
+        pairs.sort_values(keys, ignore_index=True), expected.sort_values(keys, ignore_index=True)
+    )
+    (written,) = write_csv(three, tmp_path, {"pairs": pairs})
+    assert pair_differences(experiment, tmp_path / "none").empty
+    assert stored_differences(written)[0]["delta"] == pytest.approx(pairs.delta[0], abs=1e-4)
 
 
 def test_a_combination_of_the_grid_is_beside_its_parts(grid, tmp_path):

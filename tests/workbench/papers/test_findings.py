@@ -73,6 +73,21 @@ def test_two_systems_beside_the_same_baseline_are_paired_by_seed_with_the_errors
         difference(experiment, "three", "two", "bleu", "test")
 
 
+def test_a_stored_pair_is_the_difference_of_two_systems_in_either_order(experiment):
+    """It is paired by sentence too, so it stands for what is made of two differences to the baseline."""
+    deltas = minus("one", "two")
+    pair = {"system": "one", "baseline": "two", "metric": "bleu", "score": 0.0, "seeds": 3, "test": "test"}
+    pairs = pd.DataFrame([{**pair, "delta": np.mean(deltas), "low": -2.5, "high": 0.5}, {**pair, "test": "long"}])
+    pairs.to_csv(experiment.with_name("mine.pairs.csv"), index=False)
+    found, turned = (difference(experiment, *two, "bleu", "test") for two in (("one", "two"), ("two", "one")))
+    assert (found["low"], found["high"], found["seed_error"]) == (-2.5, 0.5, pytest.approx(sem(deltas)))
+    assert (turned["low"], turned["high"], turned["seed_error"]) == (-0.5, 2.5, found["seed_error"])
+    assert (found["delta"], turned["delta"]) == (pytest.approx(np.mean(deltas)), -found["delta"])
+    assert difference(experiment, "one", "base", "bleu", "test")["delta"] == pytest.approx(
+        np.mean(minus("one", "base"))
+    )
+
+
 def answer(tmp_path, table: pd.DataFrame, **measurement) -> dict:
     table.to_csv(tmp_path / "table.csv", index=False)
     finding = Finding(
