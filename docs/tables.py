@@ -65,7 +65,7 @@ def result_table(name: str) -> str:
     for header, printed in about.get("printed", {}).items():
         table[header] = [printed.get(system, "") for system in table.index]
     rows = [(f"`{system}`", *cells) for system, cells in zip(table.index, table.to_numpy(), strict=True)]
-    header = [re.sub(r"^(difference|p), .*", r"\1", column) for column in table]  # of the score to their left
+    header = [re.sub(r"^(difference|p), (?!before).*", r"\1", column) for column in table]  # of the score to their left
     return markdown([about.get("first", "system"), *header], rows)
 
 

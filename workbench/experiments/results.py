@@ -146,8 +146,8 @@ def pair_differences(
 ) -> pd.DataFrame:
     """The difference of every two systems, the later one of the grid less the earlier one.
 
-    Paired by seed and sentence. Columns: those of `analyses.seeds.comparison_table` but p_holm, since nothing says which
-    pairs are one family, and test.
+    Paired by seed and sentence. Columns: those of `analyses.seeds.comparison_table` but p_holm, since nothing
+    says which pairs are one family, and test.
     """
     import pandas as pd
 

@@ -130,9 +130,12 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         other = _chosen(table, ours.minus, path)
         if len(other) != len(rows):
             raise RunError(f"{path}: {len(rows)} rows of {ours.where} and {len(other)} of {ours.minus} are no pairs")
-        values = values - other[ours.value].to_numpy(dtype=float)
+        others = other[ours.value].to_numpy(dtype=float)
+        values = values - others
         if _bounds(ours):
             errors = (errors**2 + ((other[ours.high] - other[ours.low]).to_numpy(dtype=float) / 2) ** 2) ** 0.5
+        if ours.of_rest:
+            values, errors = (100 * numbers / (1 - others) for numbers in (values, errors))
     if ours.rows == "rounds":
         return _over_rounds(rows, ours.value, values)
     if len(values) == 1:

@@ -17,8 +17,9 @@ from workbench.papers.our_measurements import records
 from workbench.store.file_cache import KeptByFiles
 
 LOSSES = ".dev-losses.csv"
-# Of a training without its rate and seed: rate -> seed -> last dev loss.
-Ends = dict[str, dict[float, dict[int, float]]]
+# Of a training without its rate and seed: rate -> (seed, last dev loss). Two grids may hold the same training or, since
+# machines differ in their last bits, two trainings of one seed.
+Ends = dict[str, dict[float, set[tuple[int, float]]]]
 _GRIDS: KeptByFiles[Experiment] = KeptByFiles(256)
 _ENDS: KeptByFiles[Ends] = KeptByFiles(8)
 
@@ -33,7 +34,10 @@ def better_rate(grid: Path, system: str, baseline: str) -> float | None:
         return None
     experiment, ends = _read(grid), _ends(grid.parent)
     both = [
-        {rate: list(losses.values()) for rate, losses in ends.get(_trained(experiment, name), {}).items()}
+        {
+            rate: [loss for _, loss in sorted(losses)]
+            for rate, losses in ends.get(_trained(experiment, name), {}).items()
+        }
         for name in {system, baseline}
     ]
     together = {rate: sum(mean(one[rate]) for one in both) for rate in set.intersection(*map(set, both))}
@@ -73,7 +77,7 @@ def _read_ends(files: Sequence[Path], grids: Sequence[Path]) -> Ends:
         for row in records(rows.drop_duplicates(["system", "seed"], keep="last")):
             if experiment is not None and row["system"] in experiment.systems:
                 by_rate = found.setdefault(_trained(experiment, row["system"]), {})
-                by_rate.setdefault(_rate(experiment), {})[int(row["seed"])] = float(row["dev_loss"])
+                by_rate.setdefault(_rate(experiment), set()).add((int(row["seed"]), float(row["dev_loss"])))
     return found
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WITHOUT_SIGN = ("ratio", "share")  # measures that are no difference
-DIGITS = {"CDR": 3, "length ratio": 4}  # behind the point; of other measures two
+DIGITS = {"length ratio": 4}  # behind the point; of other measures two
 
 
 def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:

@@ -184,7 +184,8 @@ class Measurement(Section):
     Either the difference `system` minus `baseline` of an `experiment`, by `metric` on `test`; or, of a result `file`,
     the column `value` of the rows where columns have the values of `where`, minus that of other rows or a number.
     low, high: columns with the interval of a row. rows: what several rows are; the interval of rounds of a benchmark is
-    their range. setting: what the data is called, by default the experiment or file.
+    their range. of_rest: the difference in % of what the other rows lack to 1. setting: what the data is called, by
+    default the experiment or file.
     """
 
     experiment: str = ""
@@ -199,6 +200,7 @@ class Measurement(Section):
     high: str = "high"
     minus: dict[str, str | int] | Decimal = Decimal(0)
     rows: Literal["seeds", "rounds"] = "seeds"
+    of_rest: bool = False
     setting: str = ""
 
     @model_validator(mode="after")

@@ -113,6 +113,11 @@ def test_rows_of_seeds_are_paired_and_keep_the_error_of_their_words(tmp_path):
     row = answer(tmp_path, table, where={"name": "a"}, minus={"name": "b"})
     half = half_width([0.4, 0.2, 0.2], math.hypot(0.1, 0.1) / norm.ppf(0.975))
     assert [row["gain"], row["low"], row["high"]] == pytest.approx([0.8 / 3, 0.8 / 3 - half, 0.8 / 3 + half])
+    of_rest = answer(tmp_path, table, where={"name": "a"}, minus={"name": "b"}, of_rest=True)
+    shares = [100 * gain / lacking for gain, lacking in zip([0.4, 0.2, 0.2], [0.5, 0.4, 0.5], strict=True)]
+    error = np.mean([100 * math.hypot(0.1, 0.1) / lacking for lacking in (0.5, 0.4, 0.5)]) / norm.ppf(0.975)
+    assert of_rest["gain"] == pytest.approx(np.mean(shares))
+    assert of_rest["high"] - of_rest["gain"] == pytest.approx(half_width(shares, error))
     with pytest.raises(RunError, match="there is no row of"):
         answer(tmp_path, table, where={"name": "c"})
 

@@ -54,6 +54,14 @@ def test_a_training_in_two_grids_is_one_seed(grid):
     assert better_rate(high, "gdr", "transformer") is None
 
 
+def test_two_trainings_of_one_seed_are_two(grid):
+    """Of two machines, say: their mean is 1, which is not better; of either 0.8 alone it would be."""
+    high = grid("high", 0.004, {"transformer": [0.99, 1.01], "gdr": [1.0, 1.0]})
+    for name, loss in (("low", 0.8), ("low-elsewhere", 1.2), ("low-once-more", 1.0)):
+        grid(name, 0.002, {"transformer": [loss], "gdr": [1.0]})
+    assert better_rate(high, "gdr", "transformer") is None
+
+
 def test_without_two_seeds_of_any_rate_none_is_known_to_be_better(grid):
     high = grid("high", 0.004, {"transformer": [1.0], "gdr": [1.0]})
     grid("low", 0.002, {"transformer": [0.1], "gdr": [0.1]})
