@@ -83,20 +83,41 @@ def written_at(links: Iterable[Link], words: int) -> np.ndarray:
 
 
 def flip_table(masses: Sequence[np.ndarray], links: Sequence[Iterable[Link]]) -> pd.DataFrame:
-    """One row per source word with a counterpart: sentence, word, flip, written (steps), distance (flip - written).
+    """One row per source word: sentence, word, flip, written (steps), distance (flip - written), largest.
 
-    Distance 0: the word becomes PAST at the step that generates its counterpart; 1: one step later; NaN: it never stays
-    PAST. masses[T, I, G] and links (source, target) of each sentence.
+    Distance 0: PAST rises above FUTURE at the step that generates the word's counterpart; 1: one step later; NaN: it
+    never stays above. largest: FUTURE is the largest group one step before that step, PAST one step after. Words
+    without a counterpart are left out, and those whose counterpart is the first word: nothing stands before it.
+    masses[T, I, G] and links (source, target) of each sentence.
     """
     tables = []
     for sentence, (mass, sentence_links) in enumerate(zip(masses, links, strict=True)):
         written = written_at(sentence_links, mass.shape[1])
-        words = np.flatnonzero(~np.isnan(written))
-        rows = pd.DataFrame({"word": words, "flip": flips(mass)[words], "written": written[words]})
-        tables.append(rows.assign(sentence=sentence))
-    columns = ["sentence", "word", "flip", "written"]
+        words = np.flatnonzero(written > 1)
+        steps, group = written[words].astype(int), mass.argmax(-1)
+        after = np.minimum(steps, len(mass) - 1)  # where nothing follows, the step itself
+        largest = (group[steps - 2, words] == FUTURE) & (group[after, words] == PAST)
+        rows = {"sentence": sentence, "word": words, "flip": flips(mass)[words], "written": steps, "largest": largest}
+        tables.append(pd.DataFrame(rows))
+    columns = ["sentence", "word", "flip", "written", "largest"]
     table = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns, dtype=float)
     return table.assign(distance=table["flip"] - table["written"])
+
+
+def flips_in_time(table: pd.DataFrame, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
+    """How many words of a `flip_table` change from FUTURE to PAST as their counterpart is written, by two measures.
+
+    "passes": PAST rises above FUTURE as it is written or one step later, whatever REDUNDANT holds. "largest": the
+    largest group changes so. Columns: measure, share, low, high (95 % bootstrap over sentences), n (words).
+    """
+    rows = []
+    for measure, changes in (("passes", table["distance"].isin([0, 1])), ("largest", table["largest"].astype(bool))):
+        sums = changes.groupby(table["sentence"]).agg(["sum", "size"]).to_numpy(dtype=np.float64)
+        resampled = resampled_sums(sums, samples, seed)
+        changed, words = sums.sum(axis=0)
+        interval = percentile_interval(resampled[:, 0] / resampled[:, 1])
+        rows.append((measure, changed / words, *interval, int(words)))
+    return pd.DataFrame(rows, columns=["measure", "share", "low", "high", "n"])
 
 
 def distribution(distances: np.ndarray, reach: int = 8) -> pd.DataFrame:

@@ -7,7 +7,7 @@ Writes into data/experiments/results, a row for each seed and system, by default
 
 - NAME.truth.csv: the figure `past-future-truth`; NAME.overlap.csv: the figure `overlap`.
 - NAME.course.csv: the figure `past-future-course`; NAME.flips.csv: the share of words that move to PAST as their last
-  counterpart is written or one step later, of the figure `flip-times`.
+  counterpart is written, of the figure `flip-times`.
 - NAME.routing.csv: the figure `routing-corpus`, entropy in nats; NAME.routing-learned.csv: `routing-learned`.
 - NAME.context.csv: the figure `context-corpus`, of query-guided capsules.
 - NAME.coverage.csv: `workbench adequacy`.
@@ -29,9 +29,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from analyses.past_future import flips_in_time
 from analyses.past_future_gold import WORDS
 from analyses.significance import holm
-from analyses.wilson import wilson
 from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
 from workbench.evaluation.document_context import routing_context
@@ -47,6 +47,7 @@ from workbench.views.beam_size.figures import sizes_table
 from workbench.views.beam_size.measure import is_measured, read
 from workbench.views.contrastive.measure import accuracy_table, controlled, read_all, store_controlled
 from workbench.views.layer_routing.measure import routed
+from workbench.views.past_future.corpus_figures import FlipTimesOptions, flip_tables
 from workbench.views.past_future.gold_figures import TruthOptions, against_truth
 from workbench.views.past_future.measure import guided, has_bags
 
@@ -84,21 +85,16 @@ def course(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def flips(runs: Sequence[Run]) -> pd.DataFrame:
-    """The share of words that move to PAST as their counterpart is written or one step later; Wilson intervals."""
+    """The shares of words that move to PAST as their last counterpart is written, by two measures."""
     grouped = tuple(guided(runs))
     if not grouped:
         return pd.DataFrame()
-    counts = draw("flip-times", Request(grouped, TEST)).table.dropna(subset=["n"])
-    rows = []
-    for system, counted in counts.groupby("series", sort=False):
-        in_time, words = int(counted.loc[counted["distance"].isin([0, 1]), "n"].sum()), int(counted["n"].sum())
-        low, high = wilson(in_time, words)
-        rows.append({"system": system, "share": in_time / words, "low": low, "high": high, "n": words})
-    return pd.DataFrame(rows)
+    found = flip_tables(Request(grouped, TEST), FlipTimesOptions())
+    return pd.concat([flips_in_time(table).assign(system=run.name) for run, table, _ in found], ignore_index=True)
 
 
 def routing(runs: Sequence[Run]) -> pd.DataFrame:
-    """Entropy and diversity after each iteration, means over 100 sentences."""
+    """Entropy and diversity of the assignments that each iteration uses, means over 100 sentences."""
     routing_runs = tuple(run for run in runs if routed(run, "encoder"))
     if not routing_runs:
         return pd.DataFrame()
@@ -173,13 +169,14 @@ def search_errors(runs: Sequence[Run]) -> pd.DataFrame:
 def adequacy(runs: Sequence[Run]) -> pd.DataFrame:
     """What systems leave out and repeat; the grid's first system is the baseline.
 
-    relative, relative_low, relative_high: the difference and its interval as a percentage of the baseline's mean rate;
+    relative, relative_low, relative_high: the difference and its interval as a percentage of the baseline's rate, over
+    the seeds that both have;
     p_holm: Holm's correction over all systems and test sets of a measure.
     """
     tables = []
     for test in _tests(runs):
         found = over_seeds_table([run for run in runs if test in run.tests()], test)
-        rates = found["measure"].map(found.drop_duplicates("measure").set_index("measure")["percent"])
+        rates = found["percent"] - found["delta"]
         for column, delta in (("relative", "delta"), ("relative_low", "delta_low"), ("relative_high", "delta_high")):
             found[column] = 100 * found[delta] / rates
         tables.append(found.assign(test=test))
@@ -248,7 +245,10 @@ def main(folder: Path, *names: str) -> None:
         found = table(runs) if what in wanted else pd.DataFrame()
         if not found.empty:
             names = {run.system: run.name.partition(MARK)[0] for run in runs}
-            _write(results_folder() / f"{folder.name}.{what}.csv", found.replace({"system": names}))
+            found, baseline = found.replace({"system": names}), next(iter(systems))
+            if found["system"].iloc[0] != baseline:
+                raise SystemExit(f"{what}: there is no training of {baseline}, which the others stand beside")
+            _write(results_folder() / f"{folder.name}.{what}.csv", found)
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:

@@ -1,6 +1,7 @@
 """PAST and FUTURE mass: groups of capsules, words of pieces, flips and what is left over, by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analyses import past_future
@@ -117,12 +118,37 @@ def test_flips_beside_counterparts():
     assert table[["sentence", "word", "written"]].to_numpy().tolist() == [[0, 0, 2], [0, 1, 4]]
     assert table.distance[0] == 1  # flips at step 3, written at step 2
     assert np.isnan(table.distance[1])
+    assert table.largest.tolist() == [False, False]  # the first is PAST before; the second is FUTURE after
+
+
+def test_the_first_word_has_nothing_before_it_so_its_source_word_cannot_change():
+    assert past_future.flip_table([MASS], [{(0, 0), (1, 0)}]).empty
+
+
+def test_a_word_may_pass_to_past_while_most_of_it_is_redundant():
+    """Of two words the first goes from FUTURE to PAST, the second from a little FUTURE to a little PAST."""
+    before, after = [[0.1, 0.8, 0.1], [0.1, 0.2, 0.7]], [[0.8, 0.1, 0.1], [0.2, 0.1, 0.7]]
+    table = past_future.flip_table([np.array([before, before, after])], [{(0, 1), (1, 1)}])
+    assert table.distance.tolist() == [1, 1]
+    assert table.largest.tolist() == [True, False]
+    found = past_future.flips_in_time(table, samples=50).set_index("measure")
+    assert found.share.to_dict() == {"passes": 1, "largest": 0.5}
+    assert found.n.tolist() == [2, 2]
+
+
+def test_intervals_of_flips_are_over_sentences():
+    """Words of a sentence flip alike: twenty sentences of ten words are twenty draws, not two hundred."""
+    rows = [(sentence, sentence % 2) for sentence in range(20) for _ in range(10)]
+    table = pd.DataFrame(rows, columns=["sentence", "distance"]).assign(largest=False)
+    found = past_future.flips_in_time(table.replace({"distance": {0: 5}}), samples=2000).iloc[0]
+    assert found.share == 0.5
+    assert found.high - found.low == pytest.approx(2 * 1.96 * np.sqrt(0.25 / 20), rel=0.15)
 
 
 def test_each_word_of_the_table_of_flips_has_the_number_of_its_sentence():
-    table = past_future.flip_table([MASS, MASS[:, :1], MASS[:, ::-1]], [{(1, 0)}, set(), {(0, 3), (1, 0)}])
+    table = past_future.flip_table([MASS, MASS[:, :1], MASS[:, ::-1]], [{(1, 1)}, set(), {(0, 3), (1, 1)}])
     rows = table[["sentence", "word", "flip", "written"]].to_numpy()
-    np.testing.assert_array_equal(rows, [[0, 1, np.nan, 1], [2, 0, np.nan, 4], [2, 1, 3, 1]])
+    np.testing.assert_array_equal(rows, [[0, 1, np.nan, 2], [2, 0, np.nan, 4], [2, 1, 3, 2]])
     short = past_future.flip_table([MASS[2:].transpose(1, 0, 2).repeat(2, axis=1)], [{(3, 1)}])  # more words than steps
     assert short[["word", "written"]].to_numpy().tolist() == [[3, 2]]
     assert past_future.flip_table([], []).empty

@@ -41,8 +41,16 @@ app.add_typer(export_app, name="export")
 app.add_typer(open_app, name="open")
 app.add_typer(runs_app, name="runs")
 
+
+def _runs_of_groups(paths: list[Path]) -> list[Path]:
+    """Without what lies beside the runs of a group, so that GROUP/* names them all."""
+    from workbench.store.runs import lies_beside_runs
+
+    return [path for path in paths if not lies_beside_runs(path)] or paths
+
+
 RunPath = Annotated[Path, typer.Argument(help="Run folder")]
-RunPaths = Annotated[list[Path], typer.Argument(help="Run folders")]
+RunPaths = Annotated[list[Path], typer.Argument(help="Run folders", callback=_runs_of_groups)]
 Device = Annotated[str, typer.Option(help="Device to compute on: cpu, cuda or cuda:N")]
 TestName = Annotated[
     str, typer.Option("--test", help="Name of the test set: of the run's prepared data, or already translated")

@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 _DECISIVE = (CONFIG, *(f"vocabulary/{side}.model" for side in ("source", "target")))
+BESIDE_RUNS = {"data", "corpus", "aligners", "precision.json"}
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
 _LOG_END_BYTES = 16_384  # of a training log, in which its last event stands
 
@@ -339,6 +340,11 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
         )
         raise RunError(f"{folder} has no checkpoint {step!r}; it has: {known}")
     return replace(run, name=f"{run.name.removesuffix('@' + step)}@{step}", step=step) if step else run
+
+
+def lies_beside_runs(path: Path) -> bool:
+    """Return True for what a folder of runs holds beside them: text, word aligners, the precision of a grid."""
+    return path.name in BESIDE_RUNS and not os.path.lexists(path / CONFIG)
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[Run]:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from core_models.translator import Translation
+from workbench import cli
 from workbench.store.runs import Run, RunError, list_runs, open_run, open_runs
 from workbench.store.training_logs import training_table
 from workbench.store.translation_writer import write_translations
@@ -85,6 +87,18 @@ def test_a_path_that_leads_out_of_the_runs_folder_is_refused(tmp_path, path):
 def test_a_folder_that_is_no_run_is_refused_with_what_it_lacks(tmp_path):
     with pytest.raises(RunError, match=r"no run here: config\.yaml is missing"):
         open_run(tmp_path)
+
+
+def test_all_of_a_group_are_its_runs_without_the_text_and_aligners_beside_them(copied_runs):
+    group = copied_runs / "demo"
+    (group / "aligners").mkdir()
+    (group / "precision.json").write_text("{}")
+    shown = CliRunner().invoke(cli.app, ["evaluate", *map(str, sorted(group.glob("[!.]*"))), "--test", "test"])
+    assert shown.exit_code == 0, shown.output
+    systems = {line.split("\t")[0] for line in shown.stdout.splitlines()[1:]}
+    assert systems == {path.parent.name for path in group.glob("*/config.yaml")}
+    alone = CliRunner().invoke(cli.app, ["evaluate", str(group / "aligners"), "--test", "test"])
+    assert "no run here: config.yaml is missing" in str(alone.exception)
 
 
 def test_a_run_is_named_after_its_folder_also_from_within(copied_runs, monkeypatch):

@@ -8,6 +8,7 @@ import streamlit as st
 from workbench.app.components import figure_view
 from workbench.app.components.empty_states import empty_state
 from workbench.app.frame import Frame, escape_markdown
+from workbench.experiments.ablation import result_tables
 from workbench.papers import claims, ledger
 from workbench.papers.presets import cited_as
 from workbench.papers.schema import Paper
@@ -31,7 +32,7 @@ _RULE = (
 
 def show(name: str, paper: Paper, frame: Frame) -> None:
     """The claims of a paper as a figure, a row a claim, and as a table with verdicts."""
-    table = _claims(name, tuple(path.stat().st_mtime_ns for path in claims.comparison_files()), paper)
+    table = _claims(name, tuple(path.stat().st_mtime_ns for path in result_tables()), paper)
     if table.empty:
         empty_state(
             f"{cited_as(paper)} reports no score of a system beside a plain model and no finding, so there is no claim."

@@ -54,13 +54,12 @@ class PaperClaimsOptions(FigureOptions):
     paper: str = Field("", description="The name of a paper in data/papers")
 
 
-def _comparisons(request: Request, options: PaperClaimsOptions) -> Iterable[Path]:
-    from workbench.papers.claims import comparison_files
+def _tables(request: Request, options: PaperClaimsOptions) -> Iterable[Path]:
+    """All of them: which rates count follows from the dev losses, and some differences from pairs."""
+    return result_tables()
 
-    return comparison_files()
 
-
-@figure("paper-claims", scope="runs", options=PaperClaimsOptions, needs_runs=False, depends_on=_comparisons)
+@figure("paper-claims", scope="runs", options=PaperClaimsOptions, needs_runs=False, depends_on=_tables)
 def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
     """What the systems of a paper gain over their baseline, as reported and in our experiments by data set."""
     from core_models.settings import nearest

@@ -5,6 +5,7 @@ Runs without PAST and FUTURE groups are left out. Results are cached in the runs
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -83,15 +84,10 @@ def _forced_text(request: Request, run: Run, target: str, sentences: int) -> str
     return f"{short_names(request.runs)[run.name]}: {sentences} sentence{'s' * (sentences > 1)}, {translations}"
 
 
-@figure("flip-times", scope="test_set", options=FlipTimesOptions)
-def _flip_times(request: Request, options: FlipTimesOptions) -> Figure:
-    """Number of steps from the last counterpart of a source word to its move from FUTURE to PAST."""
-    import pandas as pd
+def flip_tables(request: Request, options: FlipTimesOptions) -> Iterator[tuple[Run, pd.DataFrame, str]]:
+    """The `analyses.past_future.flip_table` of each run with PAST and FUTURE, and of what text it is, in words."""
+    from analyses.past_future import flip_table
 
-    from analyses.past_future import distribution, flip_table
-    from workbench.views.past_future.corpus_plots import flip_times
-
-    tables, descriptions = [], []
     for run in drawable_runs(request):
         target = target_of(request, options, run)
         sentences, truth = sentences_of(request, options, run, target), _truth_links(request, options, run, target)
@@ -99,15 +95,30 @@ def _flip_times(request: Request, options: FlipTimesOptions) -> Figure:
         if not matching:
             raise RunError(f"{run.name}: its pieces join to other words than the truth counts, in every sentence")
         links = [sentence.attended() if truth is None else truth[sentence.row].links for sentence in matching]
-        flips = flip_table([sentence.mass for sentence in matching], links)
+        criterion = "the word attended to most" if truth is None else "true links"
+        described = f"{_forced_text(request, run, target, len(matching))}, by {criterion}"
+        yield run, flip_table([sentence.mass for sentence in matching], links), described
+
+
+@figure("flip-times", scope="test_set", options=FlipTimesOptions)
+def _flip_times(request: Request, options: FlipTimesOptions) -> Figure:
+    """Number of steps from the last counterpart of a source word to its move from FUTURE to PAST."""
+    import pandas as pd
+
+    from analyses.past_future import distribution
+    from workbench.views.past_future.corpus_plots import flip_times
+
+    tables, descriptions = [], []
+    for run, flips, described in flip_tables(request, options):
         name = short_names(request.runs)[run.name]
         tables.append(distribution(flips["distance"].to_numpy()).assign(system=name))
-        criterion = "the word attended to most" if truth is None else "true links"
-        descriptions.append(f"{_forced_text(request, run, target, len(matching))}, by {criterion}")
+        changed = flips["largest"].astype(bool).mean()
+        descriptions.append(f"{described}; the largest group changes from FUTURE to PAST for {100 * changed:.0f} %")
     caption = (
         "From the step at which the last counterpart of a source word is written to the first from which PAST stays "
-        "above FUTURE; 0: it is past as its counterpart is predicted, 1: one step later. Words without counterpart are "
-        f"left out. {'; '.join(descriptions)}."
+        "above FUTURE; 0: as its counterpart is predicted, 1: one step later. REDUNDANT may hold more than both. Words "
+        "without counterpart are left out, and those whose counterpart is the first word. "
+        f"{'; '.join(descriptions)}."
     )
     return flip_times(pd.concat(tables, ignore_index=True), styles(request), caption)
 

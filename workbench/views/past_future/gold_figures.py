@@ -214,20 +214,11 @@ def _redundancies(forced: _Forced, names: Mapping[str, str]) -> list[pd.DataFram
 
 
 def _covered_before_step(run: Run, sentence: Sentence) -> np.ndarray:
-    """Coverage of each source word before each step [T, I], as a sum of what was covered.
-
-    "subtractive" coverage counts down from one, "mean" coverage is divided by the step: both are converted.
-    """
-    import numpy as np
-
+    """Coverage of each source word before each step [T, I]; "subtractive" coverage, which counts down, from one."""
     from analyses.content_states import before_each_step
 
-    form, covered = coverage_form(run), sentence.coverage
-    if form == "subtractive":
-        covered = 1 - covered
-    elif form == "mean":
-        covered = covered * np.arange(1, len(covered) + 1)[:, None]
-    return before_each_step(covered)
+    covered = sentence.coverage
+    return before_each_step(1 - covered if coverage_form(run) == "subtractive" else covered)
 
 
 def _layer(requested: int | str, run: Run, sentence: Sentence) -> np.ndarray:

@@ -89,7 +89,8 @@ class Sentence:
 
     mass [T, I, G] (G = 0 without guided capsules); attention [layers, T, I], a mean over heads (no layer without
     attention); past_overlap, future_overlap: rates of the steps of pieces, [4, steps] as `COUNTED` (NaN where there is
-    no such step), without any step where there are no bags of words; coverage [T, I] after each step (T = 0: none).
+    no such step), without any step where there are no bags of words; coverage [T, I] after each step (T = 0: none),
+    of the form "mean" as a sum.
     """
 
     row: int
@@ -144,11 +145,13 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
 
 def _live(run: Run, targets: Targets) -> Iterator[Sentence]:
     for forced in force_in_documents(run, targets, [MASS, CROSS, COVERAGE, *RANKS]):
-        yield reduced(forced.target.row, forced.source_tokens, forced.tokens, forced.trace)
+        yield reduced(forced.target.row, forced.source_tokens, forced.tokens, forced.trace, coverage_form(run))
 
 
-def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Trace) -> Sentence:
-    """Reduce the trace of one forced sentence, given its pieces, to words."""
+def reduced(
+    row: int, sources: Sequence[str], targets: Sequence[str], trace: Trace, form: str | None = None
+) -> Sentence:
+    """Reduce the trace of one forced sentence, given its pieces, to words; form: that of the run's coverage."""
     words = joined(targets), joined(sources)
     mass, weights = np.zeros((*map(len, words), 0)), np.zeros((0, *map(len, words)))
     if MASS in trace:
@@ -157,7 +160,10 @@ def reduced(row: int, sources: Sequence[str], targets: Sequence[str], trace: Tra
         weights = np.stack([attention.to_words(layer, targets, sources) for layer in trace[CROSS].values.mean(1)])
     covered = np.zeros((0, len(words[1])))
     if COVERAGE in trace and trace[COVERAGE].axes == ("target", "source"):
-        covered = covered_words(trace[COVERAGE].values, targets, sources)
+        values = trace[COVERAGE].values
+        if form == "mean":  # over the pieces so far
+            values = values * np.arange(1, len(values) + 1)[:, None]
+        covered = covered_words(values, targets, sources)
     overlaps = np.zeros((len(COUNTED), 0)), np.zeros((len(COUNTED), 0))
     if set(RANKS) <= set(trace):
         past, future = (trace[name].values for name in RANKS)
@@ -191,7 +197,9 @@ def _from_store(run: Run, store: TraceStore, targets: Targets) -> Iterator[Sente
     for sentence in targets.sentences:
         source_pieces = strip_context_pieces(details[sentence.row]["source_tokens"])
         trace = {name: store.array(name, sentence.row) for name in names}
-        yield reduced(sentence.row, source_pieces, sentence.pieces, strip_context(trace, len(source_pieces)))
+        yield reduced(
+            sentence.row, source_pieces, sentence.pieces, strip_context(trace, len(source_pieces)), coverage_form(run)
+        )
 
 
 def _dump(sentences: Sequence[Sentence]) -> dict[str, Any]:

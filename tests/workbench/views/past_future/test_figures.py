@@ -11,6 +11,7 @@ from analyses import overlap, past_future, past_future_gold
 from analyses.attention import joined
 from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import EOS
+from core_models.traces import TraceArray
 from core_models.translator import Translator
 from tests.workbench.views.app_pages import runs_of
 from workbench.evaluation.adequacy import aligner_of, by_sentence
@@ -117,6 +118,17 @@ def test_the_simple_baselines_have_their_masses(prepared, system, groups, axis):
     np.testing.assert_allclose(found.mass.sum(axis), 1, atol=1e-5)
     assert len(found.attended()) == 6
     assert len(found.overlap("past")) == len(one.tokens) == len(found.overlap("future")) + 1
+
+
+def test_mean_coverage_is_a_sum_over_pieces_not_over_words():
+    """The first word has three pieces of attention 0.9 each, so 2.7 when it is written; then one of 0.1."""
+    values = np.array([[0.9], [0.9], [0.9], [0.7]])  # the mean over the pieces so far
+    trace = {measuring.COVERAGE: TraceArray(("target", "source"), values)}
+    found = measuring.reduced(0, ["▁a"], ["▁x", "y", "z", "▁w"], trace, "mean")
+    assert found.coverage[:, 0].tolist() == pytest.approx([2.7, 2.8])
+    assert measuring.reduced(0, ["▁a"], ["▁x", "y", "z", "▁w"], trace).coverage[:, 0].tolist() == pytest.approx(
+        [0.9, 0.7]
+    )
 
 
 def test_the_course_is_that_of_words_without_the_end(run):
