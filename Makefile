@@ -28,7 +28,7 @@ exhibits: $(VENV)/.app  # trains them again, for hours
 	$(BIN)/workbench experiment run data/experiments/exhibits.yaml
 	$(BIN)/workbench experiment run data/experiments/exhibits-documents.yaml
 	$(BIN)/workbench experiment exhibits --out data/exhibits
-check: lint  # under a minute
+check: lint  # about a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --fast -m "not exhaustive and not timing and not long"
 test: lint  # a sample of the laws with thousands of cases
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not exhaustive"

@@ -31,7 +31,8 @@ LENGTH_METRICS = ("length-ratio", "output-length")
 # Rows of `differences_over_seeds` beside those of the buckets: the least difference of all buckets, the least but one
 # or two, and by how much that of the last bucket (the longest) is above that of the first.
 LEAST, LEAST_BUT_ONE, LEAST_BUT_TWO, LAST_LESS_FIRST = "least", "least but one", "least but two", "last - first"
-DIFFERENCES = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high"]
+LEAST_ROWS = (LEAST, LEAST_BUT_ONE, LEAST_BUT_TWO)
+DIFFERENCES = ["system", "bucket", "low_edge", "high_edge", "n", "seeds", "delta", "low", "high", "seed_error"]
 _OTHER, _NO_LABEL = "(other)", "(none)"
 
 
@@ -225,7 +226,8 @@ def differences_over_seeds(
       together (Bonferroni).
     - LAST_LESS_FIRST: the difference of the last bucket less that of the first (`seeds.compare_gains`).
 
-    Empty buckets have no row; of one bucket alone there is only LEAST. Columns: `DIFFERENCES`.
+    Empty buckets have no row; of one bucket alone there is only LEAST. Columns: `DIFFERENCES`; seed_error, of a mean
+    difference alone, is its standard error between seeds.
     """
     held = [number for number in range(len(buckets)) if len(buckets.rows(number))]
     rows: list[dict[str, object]] = []
@@ -243,9 +245,10 @@ def differences_over_seeds(
             low_edge, high_edge = buckets.bounds[number]
             place = {"bucket": buckets.labels[number], "low_edge": low_edge, "high_edge": high_edge}
             size = {"n": len(buckets.rows(number)), "seeds": one.seeds}
-            rows.append({"system": system, **place, **size, "delta": one.delta, "low": one.low, "high": one.high})
+            interval = {"delta": one.delta, "low": one.low, "high": one.high, "seed_error": one.seed_error}
+            rows.append({"system": system, **place, **size, **interval})
         of_all = {"system": system, "n": len(buckets.numbers), "seeds": max(one.seeds for one in found[1])}
-        for left_out, name in enumerate((LEAST, LEAST_BUT_ONE, LEAST_BUT_TWO)[: len(held)]):
+        for left_out, name in enumerate(LEAST_ROWS[: len(held)]):
             ends = {
                 "delta": sorted(one.delta for one in found[1])[left_out],
                 "low": sorted(one.low for one in found[left_out + 1])[left_out],
@@ -254,7 +257,7 @@ def differences_over_seeds(
             rows.append({**of_all, "bucket": name, **ends})
         if len(held) > 1:
             more = compare_gains(texts[0], texts[-1], samples, seed, level)
-            interval = {"delta": more.delta, "low": more.low, "high": more.high}
+            interval = {"delta": more.delta, "low": more.low, "high": more.high, "seed_error": more.seed_error}
             rows.append({**of_all, "bucket": LAST_LESS_FIRST, **interval})
     return pd.DataFrame(rows, columns=DIFFERENCES)
 

@@ -61,6 +61,22 @@ def at_level(
     return center - reach(max(0.0, center - low)), center + reach(max(0.0, high - center))
 
 
+def least_at_level(
+    groups: Sequence[tuple[float, float, float, float]], left_out: int, count: int, level: float
+) -> tuple[float, float]:
+    """The interval of the least difference of several groups but `left_out`, as in `buckets.differences_over_seeds`.
+
+    groups: difference, its 95 % interval, the standard error between its seeds; count: of seeds. Groups change places
+    with the level, so the interval of the least one cannot be widened by itself.
+    """
+
+    def ends(parts: int, side: int) -> list[float]:
+        at = 1 - (1 - level) / parts
+        return sorted(at_level(center, low, high, count, error, at)[side] for center, low, high, error in groups)
+
+    return ends(left_out + 1, 0)[left_out], ends(len(groups), 1)[left_out]
+
+
 def detectable_difference(low: float, high: float, count: int, seed_error: float, level: float = LEVEL) -> float:
     """The smallest difference that an experiment with this 95 % interval of `analyses.seeds` detects at a level.
 

@@ -62,7 +62,7 @@ class OverSeeds:
 class SeedComparison:
     """System minus baseline over the seeds that both have: mean difference, interval, two-sided probability.
 
-    form: as in `OverSeeds`.
+    form: as in `OverSeeds`; seed_error: the standard error of the mean between seeds, 0 of one.
     """
 
     score: float
@@ -72,6 +72,7 @@ class SeedComparison:
     p_value: float
     seeds: int
     form: str
+    seed_error: float
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def gain_differences(
     """How much larger the gain of each system over the baseline is on the second of two texts (`compare_gains`).
 
     Over the seeds that system and baseline have on both texts; systems without one are left out. Columns: system, n
-    (sentences of the second text), seeds, delta, low, high.
+    (sentences of the second text), seeds, delta, low, high, seed_error.
     """
     rows = []
     for system, by_seed in second.items():
@@ -205,8 +206,9 @@ def gain_differences(
         if system == baseline or not set.intersection(*(set(one) for one in (*before, *after))):
             continue
         found = compare_gains(before, after, samples, seed)
-        rows.append((system, len(next(iter(by_seed.values()))), found.seeds, found.delta, found.low, found.high))
-    return pd.DataFrame(rows, columns=["system", "n", "seeds", "delta", "low", "high"])
+        interval = (found.delta, found.low, found.high, found.seed_error)
+        rows.append((system, len(next(iter(by_seed.values()))), found.seeds, *interval))
+    return pd.DataFrame(rows, columns=["system", "n", "seeds", "delta", "low", "high", "seed_error"])
 
 
 def _sum(
@@ -235,7 +237,8 @@ def _signed(
 
 def _comparison(score: float, estimate: _Spread, level: float) -> SeedComparison:
     low, high = estimate.interval(level)
-    return SeedComparison(score, estimate.center, low, high, estimate.p_value(), estimate.seeds, estimate.form)
+    p_value, seeds = estimate.p_value(), estimate.seeds
+    return SeedComparison(score, estimate.center, low, high, p_value, seeds, estimate.form, estimate.error)
 
 
 def additivity_table(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import pandas as pd
@@ -25,7 +26,8 @@ from workbench.store.csv_cells import csv_text
 
 
 def main(first: str, second: str) -> None:
-    new, old = _statistics(first), _statistics(second)
+    tests = kept_segments.texts(results_folder() / f"{first}{kept_segments.SUFFIX}")
+    new, old = (_statistics(name, tests) for name in (first, second))
     rows = []
     for system, test, metric in (key for key in new if key in old):
         found = compare_over_seeds(old[system, test, metric], new[system, test, metric])
@@ -37,13 +39,13 @@ def main(first: str, second: str) -> None:
     print(f"{path.name}: {len(table)} rows")
 
 
-def _statistics(name: str) -> dict[tuple[str, str, str], BySeed]:
-    """By system, test set and metric, in the grid's order of systems."""
+def _statistics(name: str, tests: Mapping[str, str]) -> dict[tuple[str, str, str], BySeed]:
+    """By system, test set and metric, in the grid's order of systems; refuses other references than these."""
     path = results_folder() / f"{name}{kept_segments.SUFFIX}"
     if not path.is_file():
         raise SystemExit(f"there is no {path.name}: write it with experiment table {name}.yaml --segments")
     found: dict[tuple[str, str, str], BySeed] = defaultdict(dict)
-    for cell, statistics in kept_segments.read(path, {}).items():
+    for cell, statistics in kept_segments.read(path, tests).items():
         found[cell.system, cell.test, cell.metric][cell.seed] = statistics
     order = list(read_experiment(data_folder() / "experiments" / f"{name}.yaml").systems)
     return dict(sorted(found.items(), key=lambda item: (item[0][1], item[0][2], order.index(item[0][0]))))

@@ -7,6 +7,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from analyses import buckets, scores, seeds, significance
+from analyses.power import least_at_level
 from analyses.scores import Shares
 from tests.analyses.corpora import noisy_copy, reference_lines
 
@@ -123,6 +124,20 @@ def test_differences_over_seeds_are_the_subsets_own_and_the_last_rows_hold_for_a
     assert least.high > of_group.high.min()
     assert beyond.delta == pytest.approx(of_group.delta.iloc[2] - of_group.delta.iloc[0])
     assert buckets.differences_over_seeds({"old": old, "new": {9: new[1]}}, made, "old").empty
+
+
+def test_the_least_difference_at_another_level_is_that_of_its_groups_there():
+    """Widened by itself it would stay with the group that is lowest at 95 %. Percentiles are taken for normal ends."""
+    new, old = ({seed: scores.extract(noisy_copy(REFERENCES, seed + shift, share), REFERENCES) for seed in (1, 2, 3)}
+                for shift, share in ((0, 0.2), (10, 0.35)))  # fmt: skip
+    made = buckets.from_edges(LENGTHS, (10, 15, 500))
+    table = buckets.differences_over_seeds({"old": old, "new": new}, made, "old", samples=2000)
+    at_99 = buckets.differences_over_seeds({"old": old, "new": new}, made, "old", samples=2000, level=0.99)
+    columns = ["delta", "low", "high", "seed_error"]
+    groups = [tuple(row) for row in table.iloc[:3][columns].itertuples(index=False)]
+    for left_out, wanted in enumerate(at_99[at_99.bucket.isin(buckets.LEAST_ROWS)].itertuples()):
+        found = least_at_level(groups, left_out, 3, 0.99)
+        assert found == pytest.approx((wanted.low, wanted.high), abs=0.06 * (wanted.high - wanted.low))
 
 
 def test_better_in_all_buckets_but_one_is_claimed_no_more_often_than_the_level_says():

@@ -182,7 +182,7 @@ def test_gain_differences_are_of_the_systems_and_seeds_that_both_texts_have():
     )  # fmt: skip
     (row,) = seeds.gain_differences(first, second, "plain", 100).itertuples(index=False)
     alone = seeds.compare_gains((first["plain"], first["new"]), (second["plain"], second["new"]), 100)
-    assert tuple(row) == ("new", 50, 2, alone.delta, alone.low, alone.high)
+    assert tuple(row) == ("new", 50, 2, alone.delta, alone.low, alone.high, alone.seed_error)
     gains = [[text["new"][seed].total - text["plain"][seed].total for seed in (2, 3)] for text in (first, second)]
     assert row.delta == pytest.approx(np.mean(gains[1]) - np.mean(gains[0]))
 

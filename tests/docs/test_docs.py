@@ -140,7 +140,7 @@ def test_the_list_of_pages_has_every_page_of_the_app():
 
 def test_extras_that_are_named_are_declared():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    asked = set(re.findall(r"nmt-workbench\[(\w+)\]", "".join(TEXTS.values())))
+    asked = set(re.findall(r"-e '\.\[(\w+)\]'", "".join(TEXTS.values())))
     assert asked
     assert asked <= set(declared)
 

@@ -208,13 +208,12 @@ def pair_table(
     import pandas as pd
 
     from analyses import significance
-    from analyses.scores import LOWER_IS_BETTER
 
     if len(runs) < 2:
         raise RunError("a pair needs two runs; choose another one")
     extracted = statistics_of_all(runs, {run.name: run.translations(test) for run in runs}, metric, counting=counting)
     first = next(iter(extracted.values()))
-    ranked = sorted(extracted, key=lambda name: extracted[name].total, reverse=first.metric not in LOWER_IS_BETTER)
+    ranked = sorted(extracted, key=lambda name: extracted[name].total, reverse=first.higher_is_better)
     rows = []
     for position, other in enumerate(ranked[1:], start=1):
         better = {name: extracted[name] for name in ranked[:position]}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".segments.npz"
 ABOUT = "about"
+NO_COUNTS = ("ter", "meteor")  # metrics whose statistics are no whole numbers; earlier versions cut them to such
 
 
 class Cell(NamedTuple):
@@ -62,6 +63,8 @@ def read(path: Path, tests: Mapping[str, str]) -> Kept:
             if values.ndim != 2:
                 raise ValueError("it holds no tables")
             cell = Cell(*entry["cell"])
+            if cell.metric in NO_COUNTS and _counts(arrays[str(number)]):
+                raise ValueError(f"its {cell.metric} was cut to whole numbers")
             kept[cell] = Statistics(cell.metric, values, entry["signature"], entry["options"])
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{path}: no statistics of an experiment's cells ({error}); take it out") from None
@@ -70,8 +73,15 @@ def read(path: Path, tests: Mapping[str, str]) -> Kept:
     return kept
 
 
+def texts(path: Path) -> dict[str, str]:
+    """The digest of the references of each test set of a file; none if there is no readable file."""
+    arrays = read_arrays(path) if path.is_file() else None
+    return {} if arrays is None else dict(json.loads(arrays[ABOUT].tobytes())["tests"])
+
+
 def write(path: Path, kept: Kept, tests: Mapping[str, str]) -> None:
-    """Write the statistics and the digests of the test sets' references. Raises OSError."""
+    """Write the statistics and the digests of the test sets' references, with those of the file. Raises OSError."""
+    tests = {**texts(path), **tests}
     cells = sorted(kept)
     about = {
         "tests": dict(tests),

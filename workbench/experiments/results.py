@@ -68,7 +68,8 @@ def cell_table(
         elsewhere = {key: one for key, one in (kept or {}).items() if key[:2] == (cell.system, cell.seed)}
         if cell.state != "done" and elsewhere:
             done = {**cell_columns, "state": "done", "step": steps}
-            rows += [{**done, **_score_of(key, one)} for key, one in elsewhere.items() if key.metric in metrics]
+            scored = [{**done, **_score_of(key, one)} for key, one in elsewhere.items() if key.metric in metrics]
+            rows += scored or [done]
             continue
         if cell.state != "done":
             rows.append(cell_columns)

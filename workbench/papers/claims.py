@@ -44,10 +44,12 @@ REPORTED = ["claim", "kind", "says", "label", "base", "measure", "gain", "share"
 # note: of the setting; repeat: what is repeated, a training (seeds) or a measurement of speed; tuned: False where
 # another learning rate is known to be better; low, high: at 95 %; seed_error: the standard error of the mean between
 # seeds, NaN if it is not known; decisive_low, decisive_high: the interval that the verdict is made from;
-# smallest: the smallest difference that could have decided, NaN of a speed.
+# smallest: the smallest difference that could have decided, NaN of a speed and of a least difference.
+# groups, left_out: of a least difference, those of all groups, and how many lower ones do not count.
 VERDICT_COLUMNS = ["decisive_low", "decisive_high", "verdict", "smallest"]
 MEASURED = [
     *("claim", "measure", "data", "note", "test", "repeat", "seeds", "tuned", "gain", "low", "high", "seed_error"),
+    *("groups", "left_out"),
     *VERDICT_COLUMNS,
 ]
 
@@ -82,14 +84,18 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
     """
     import pandas as pd
 
-    from analyses.power import at_level, detectable_difference
+    from analyses.power import at_level, detectable_difference, least_at_level
 
     counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
     found: list[tuple[float, float, str, float]] = []
     for row in records(measured):
         (gain, share), low, high = expected[row["claim"]], row["low"], row["high"]
-        if row["repeat"] == SEED:
-            spread = (int(row["seeds"]), row["seed_error"], 1 - 0.05 / counted[row["claim"]])
+        level = 1 - 0.05 / counted[row["claim"]]
+        if row.get("groups"):
+            interval = least_at_level(row["groups"], row["left_out"], int(row["seeds"]), level)
+            found.append((*interval, verdict(*interval, gain, share), math.nan))
+        elif row["repeat"] == SEED:
+            spread = (int(row["seeds"]), row["seed_error"], level)
             interval = at_level(row["gain"], low, high, *spread)
             found.append((*interval, verdict(*interval, gain, share), detectable_difference(low, high, *spread)))
         else:
@@ -201,6 +207,8 @@ def _key(row: Row, base: Row, measure: str) -> str:
 def _claims(pairs: Iterable[tuple[Table, Row, Row]], system: str, baseline: str, measure: str) -> set[str]:
     """The claims that a difference of two systems is about: they differ in what the rows say and in nothing else."""
     differs = settings_of(system) - settings_of(baseline)
+    if settings_of(baseline) - settings_of(system):
+        return set()
     return {
         _key(row, base, measure)
         for table, row, base in pairs
@@ -224,6 +232,8 @@ def _measured(claim: str, data: str, record: dict[str, Any]) -> dict[str, Any]:
         "low": low,
         "high": high,
         "seed_error": float(record["seed_error"]),
+        "groups": (),
+        "left_out": 0,
     }
 
 
@@ -235,8 +245,11 @@ def verdict(low: float, high: float, reported: float, share: float = SHARE) -> s
     """What the interval of our gain says of a reported one, above 0 or below.
 
     It holds if the interval is on the reported side of zero and has a share of the reported gain in it, or passes it.
+    What is printed as no gain (`ROUNDING`) holds if no gain is left possible, and is refuted by a gain.
     It is refuted here if the interval leaves out that share and more. Else it is undecided.
     """
+    if -ROUNDING < reported <= 0:
+        return REFUTED if low > 0 else HOLDS if high < ROUNDING else UNDECIDED
     if reported < 0:
         low, high, reported = -high, -low, -reported
     if high < share * reported:

@@ -69,6 +69,8 @@ def measured_findings(paper: Paper, results: Path | None = None) -> Iterator[dic
                 "test": ours.test if ours.experiment else "",
                 "repeat": MEASURED if ours.rows == "rounds" else SEED,
                 "tuned": _tuned(ours),
+                "groups": (),
+                "left_out": 0,
                 **row,
             }
 
@@ -128,8 +130,8 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         values = values - float(ours.minus)
     else:
         other = _chosen(table, ours.minus, path)
-        if len(other) != len(rows):
-            raise RunError(f"{path}: {len(rows)} rows of {ours.where} and {len(other)} of {ours.minus} are no pairs")
+        if len(other) != len(rows) or ("seed" in rows and rows["seed"].tolist() != other["seed"].tolist()):
+            raise RunError(f"{path}: rows of {ours.where} and of {ours.minus} are no pairs")
         others = other[ours.value].to_numpy(dtype=float)
         values = values - others
         if _bounds(ours):
@@ -143,9 +145,22 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         low, high = float(values[0] - errors[0]), float(values[0] + errors[0])
         if isinstance(ours.minus, Decimal):  # an interval need not lie evenly around its value
             low, high = (float(rows[name].iloc[0]) - float(ours.minus) for name in (ours.low, ours.high))
-        error = seed_error([], seeds)
-        return {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds, "seed_error": error}
+        error = float(rows["seed_error"].iloc[0]) if "seed_error" in rows else seed_error([], seeds)
+        row = {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds, "seed_error": error}
+        return {**row, **_groups(table, ours, path)}
     return _over_seeds(values, errors)
+
+
+def _groups(table: pd.DataFrame, ours: Measurement, path: Path) -> dict[str, Any]:
+    """Of a least difference of groups (`analyses.buckets`), what those of all groups are; else nothing."""
+    from analyses.buckets import LEAST_ROWS
+
+    least = ours.where.get("bucket")
+    if least not in LEAST_ROWS:
+        return {}
+    rows = _chosen(table, {name: value for name, value in ours.where.items() if name != "bucket"}, path)
+    groups = rows.dropna(subset=["low_edge"])[["delta", "low", "high", "seed_error"]]
+    return {"groups": tuple(groups.itertuples(index=False, name=None)), "left_out": LEAST_ROWS.index(least)}
 
 
 def _over_rounds(rows: pd.DataFrame, value: str, values: Any) -> dict[str, Any]:
@@ -179,7 +194,10 @@ def _bounds(ours: Measurement) -> list[str]:
 
 
 def _chosen(table: pd.DataFrame, where: Mapping[str, str | int], path: Path) -> pd.DataFrame:
-    """The rows in which columns have these values, numbers and texts; raises RunError if there is none."""
+    """The rows in which columns have these values, numbers and texts, by seed.
+
+    Raises RunError if there is none, and if there are several of one seed.
+    """
     import pandas as pd
 
     rows = table
@@ -190,4 +208,8 @@ def _chosen(table: pd.DataFrame, where: Mapping[str, str | int], path: Path) -> 
         rows = rows[(pd.to_numeric(rows[column], errors="coerce") if number else rows[column].astype(str)) == value]
     if rows.empty:
         raise RunError(f"{path}: there is no row of {dict(where)}")
+    if "seed" in rows:
+        if rows["seed"].duplicated().any():
+            raise RunError(f"{path}: there are several rows of one seed of {dict(where)}")
+        rows = rows.sort_values("seed", kind="stable")
     return rows

@@ -44,9 +44,14 @@ def better_rate(grid: Path, system: str, baseline: str) -> float | None:
     rate = _rate(experiment)
     if rate not in together:
         return None
-    best = min(together, key=together.__getitem__)
-    error = math.sqrt(sum(_variance(one) * (1 / len(one[best]) + 1 / len(one[rate])) for one in both))
-    return best if together[best] < together[rate] - 2 * error else None
+    variances = [_variance(one) for one in both]
+
+    def is_better(other: float) -> bool:
+        counts = (1 / len(one[other]) + 1 / len(one[rate]) for one in both)
+        error = math.sqrt(sum(variance * count for variance, count in zip(variances, counts, strict=True)))
+        return together[other] < together[rate] - 2 * error
+
+    return min(filter(is_better, together), key=together.__getitem__, default=None)
 
 
 def _variance(by_rate: Mapping[float, Sequence[float]]) -> float:

@@ -113,6 +113,12 @@ def test_rows_of_seeds_are_paired_and_keep_the_error_of_their_words(tmp_path):
     row = answer(tmp_path, table, where={"name": "a"}, minus={"name": "b"})
     half = half_width([0.4, 0.2, 0.2], math.hypot(0.1, 0.1) / norm.ppf(0.975))
     assert [row["gain"], row["low"], row["high"]] == pytest.approx([0.8 / 3, 0.8 / 3 - half, 0.8 / 3 + half])
+    turned = table.iloc[[0, 1, 2, 5, 4, 3]]
+    assert answer(tmp_path, turned, where={"name": "a"}, minus={"name": "b"}) == row, "by seed, in whatever order"
+    with pytest.raises(RunError, match="are no pairs"):
+        answer(tmp_path, table.replace({"seed": {1: 7}}).iloc[[0, 1, 5, 3]], where={"name": "a"}, minus={"name": "b"})
+    with pytest.raises(RunError, match="several rows of one seed"):
+        answer(tmp_path, pd.concat([table, table]), where={"name": "a"}, minus=Decimal(0))
     of_rest = answer(tmp_path, table, where={"name": "a"}, minus={"name": "b"}, of_rest=True)
     shares = [100 * gain / lacking for gain, lacking in zip([0.4, 0.2, 0.2], [0.5, 0.4, 0.5], strict=True)]
     error = np.mean([100 * math.hypot(0.1, 0.1) / lacking for lacking in (0.5, 0.4, 0.5)]) / norm.ppf(0.975)

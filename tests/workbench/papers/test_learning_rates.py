@@ -46,6 +46,14 @@ def test_a_rate_is_better_by_two_standard_errors_or_not_at_all(grid, loss, wante
     assert better_rate(high, "gdr", "transformer") == wanted
 
 
+def test_one_training_at_a_lower_rate_hides_no_other_rate_that_is_better(grid):
+    """At 0.001 one training is lowest of all, by 0.05, and not by two standard errors, 0.055; at 0.002 four are."""
+    high = grid("high", 0.004, {"transformer": [0.97, 1.03], "gdr": [1.0, 1.0]})
+    grid("low", 0.002, {"transformer": [0.945, 0.965, 0.955, 0.9551], "gdr": [1.0, 1.0]})
+    grid("lowest", 0.001, {"transformer": [0.95], "gdr": [1.0]})
+    assert better_rate(high, "gdr", "transformer") == 0.002
+
+
 def test_a_training_in_two_grids_is_one_seed(grid):
     """Counted twice, the losses of the two rates would lie 2.5 standard errors apart, in place of 1.4."""
     high = grid("high", 0.004, {"transformer": [0.9, 1.1], "gdr": [1.0, 1.0]})

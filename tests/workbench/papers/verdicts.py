@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from analyses.power import at_level
+from analyses.power import at_level, least_at_level
 from workbench.papers import claims
 
 
@@ -15,5 +15,9 @@ def decided(row: Any, measured: pd.DataFrame, reported: float, share: float) -> 
     count = (rows["seeds"] > 1).sum() or len(rows)
     if row.repeat == "measurement":
         return claims.verdict_of_speeds(row.low, row.high, reported, share)
-    interval = at_level(row.gain, row.low, row.high, row.seeds, row.seed_error, 1 - 0.05 / count)
+    level = 1 - 0.05 / count
+    if row.groups:
+        interval = least_at_level(row.groups, row.left_out, row.seeds, level)
+    else:
+        interval = at_level(row.gain, row.low, row.high, row.seeds, row.seed_error, level)
     return claims.verdict(*interval, reported, share)

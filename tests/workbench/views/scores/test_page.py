@@ -86,6 +86,8 @@ def test_every_pair_stands_in_a_matrix_with_the_better_system_in_blue(graded_run
         drawn = labels.table[labels.table["other"] == name].set_index("system")["delta"]
         assert drawn.to_dict() == pytest.approx(compared.set_index("system")["delta"].to_dict())
     pairs = scoring.pair_table(graded_runs, "test", metric)
+    ranks = {name: rank for rank, name in enumerate(best_first)}
+    assert (pairs["system"].map(ranks) < pairs["other"].map(ranks)).all()
     np.testing.assert_allclose(pairs["p_holm"], holm(pairs["p_value"]))
     texts_of = {(row.system, row.other): row.text for row in labels.table.itertuples()}
     for row in pairs.itertuples():
