@@ -8,8 +8,9 @@ the work in a cell.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -253,6 +254,13 @@ def cells(experiment: Experiment, root: Path, only: Sequence[str] = ()) -> list[
     if unknown:
         raise RunError(f"{experiment.name} has no cell {unknown[0]!r}; {nearest(unknown[0], known)}")
     return [cell for cell in all_cells if not only or cell.name in only]
+
+
+def training_key(experiment: Experiment, system: str, left_out: Collection[str] = ()) -> str:
+    """What the trainings of a system are, but for the seed and the settings that are left out: equal if they are."""
+    training = {name: value for name, value in experiment.training.items() if name not in {*BOOKKEEPING, *left_out}}
+    parts = [experiment.data.model_dump(exclude={"tests"}), experiment.systems[system], training, experiment.begin_from]
+    return json.dumps(parts, sort_keys=True)
 
 
 def _all_cells(experiment: Experiment, folder: Path) -> Iterator[Cell]:

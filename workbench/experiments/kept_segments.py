@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,10 +43,11 @@ def towards(references: Sequence[Sequence[str]]) -> str:
     return hashlib.sha256(json.dumps([list(stream) for stream in references]).encode()).hexdigest()
 
 
-def read(path: Path, tests: Mapping[str, str]) -> Kept:
-    """The statistics in a file, none if there is no file; tests: digest of the references, of each test set at hand.
+def read(path: Path, tests: Mapping[str, str], trainings: Mapping[str, str] = MappingProxyType({})) -> Kept:
+    """The statistics in a file, none if there is no file.
 
-    Raises ConfigError for a file that is damaged, and if it was counted against other references.
+    tests: digest of the references, of each test set at hand; trainings: of each system what its trainings are
+    (`grid.training_key`). Raises ConfigError for a file that is damaged, and for one of other references or trainings.
     """
     from analyses.scores import Statistics
 
@@ -70,21 +72,30 @@ def read(path: Path, tests: Mapping[str, str]) -> Kept:
         raise ConfigError(f"{path}: no statistics of an experiment's cells ({error}); take it out") from None
     if other := [test for test, digest in about["tests"].items() if tests.get(test, digest) != digest]:
         raise ConfigError(f"{path}: its cells were scored by other references of {other[0]} than are here; take it out")
+    before = about.get("trainings", {})
+    if other := [system for system, was in before.items() if trainings.get(system, was) != was]:
+        raise ConfigError(f"{path}: {other[0]} was trained with other settings than the grid has now; take it out")
     return kept
 
 
 def texts(path: Path) -> dict[str, str]:
     """The digest of the references of each test set of a file; none if there is no readable file."""
+    return dict(_about(path).get("tests", {}))
+
+
+def _about(path: Path) -> dict[str, dict[str, str]]:
     arrays = read_arrays(path) if path.is_file() else None
-    return {} if arrays is None else dict(json.loads(arrays[ABOUT].tobytes())["tests"])
+    return {} if arrays is None else json.loads(arrays[ABOUT].tobytes())
 
 
-def write(path: Path, kept: Kept, tests: Mapping[str, str]) -> None:
-    """Write the statistics and the digests of the test sets' references, with those of the file. Raises OSError."""
-    tests = {**texts(path), **tests}
-    cells = sorted(kept)
+def write(
+    path: Path, kept: Kept, tests: Mapping[str, str], trainings: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Write the statistics with `tests` and `trainings` (as for `read`), beside those of the file. Raises OSError."""
+    cells, before = sorted(kept), _about(path)
     about = {
-        "tests": dict(tests),
+        "tests": {**before.get("tests", {}), **tests},
+        "trainings": {**before.get("trainings", {}), **trainings},
         "cells": [
             {"cell": list(cell), "signature": kept[cell].signature, "options": dict(kept[cell].options)}
             for cell in cells

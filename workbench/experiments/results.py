@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from core_models.files.file_marks import atomic_replace_files
 from core_models.settings import nearest
 from workbench.experiments import kept_segments
-from workbench.experiments.grid import Cell, Experiment, cells
+from workbench.experiments.grid import Cell, Experiment, cells, training_key
 from workbench.experiments.kept_segments import Kept
 from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, RunError, open_run
@@ -32,7 +32,7 @@ LENGTH_GROUPS = 6  # of sources, as many as Duan 2020, Figure 2, has
 def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[str] = METRICS) -> Kept:
     """The statistics of all finished cells that are here, and of those that a file has; writes both into the file.
 
-    Raises ConfigError for a file of something else, or of other references.
+    Raises ConfigError for a file of something else, of other references, or of other settings of the grid's systems.
     """
     here: Kept = {}
     tests = {}
@@ -43,9 +43,11 @@ def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[s
         for metric in metrics:
             for system, by_seed in _statistics(runs, test, metric).items():
                 here |= {kept_segments.Cell(system, seed, test, metric): one for seed, one in by_seed.items()}
-    kept = {**kept_segments.read(path, tests), **here}
+    trainings = {system: training_key(experiment, system) for system in experiment.systems}
+    kept = {**kept_segments.read(path, tests, trainings), **here}
     if here:
-        kept_segments.write(path, kept, tests)
+        systems = dict.fromkeys(cell.system for cell in here)
+        kept_segments.write(path, kept, tests, {system: trainings[system] for system in systems})
     return kept
 
 

@@ -5,14 +5,13 @@ Grids say what was trained, EXPERIMENT.dev-losses.csv beside the other result fi
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 
 from core_models.config import TrainingConfig
-from workbench.experiments.grid import BOOKKEEPING, Experiment, read_experiment
+from workbench.experiments.grid import Experiment, read_experiment, training_key
 from workbench.papers.our_measurements import records
 from workbench.store.file_cache import KeptByFiles
 
@@ -92,7 +91,4 @@ def _rate(experiment: Experiment) -> float:
 
 def _trained(experiment: Experiment, system: str) -> str:
     """What a system's trainings are but for rate and seed, as a key."""
-    left_out = {*BOOKKEEPING, "learning_rate"}
-    training = {name: value for name, value in experiment.training.items() if name not in left_out}
-    parts = [experiment.data.model_dump(), experiment.systems[system], training, experiment.begin_from]
-    return json.dumps(parts, sort_keys=True)
+    return training_key(experiment, system, ["learning_rate"])

@@ -140,7 +140,8 @@ def _course(request: Request, options: TargetOptions) -> Figure:
         descriptions.append(_forced_text(request, run, target, len(sentences)))
     caption = (
         "Mean mass of a source word over the relative position, in tenths, with 95% bootstrap intervals over "
-        f"sentences. The paper says that PAST rises and FUTURE falls to around zero. {'; '.join(descriptions)}."
+        "sentences. Step t of T counts at t / T, so short sentences lack the first tenths. The paper says that PAST "
+        f"rises and FUTURE falls to around zero. {'; '.join(descriptions)}."
     )
     return past_future_course(pd.concat(tables, ignore_index=True), caption)
 
