@@ -145,7 +145,7 @@ def experiment_table(
     additivity = results.additivity(experiment, root, metric_names, baseline, n_resamples, kept)
     if len(additivity):
         print_table(table_text.readable_additivity(additivity))
-    for remark in table_text.remarks(experiment, root):
+    for remark in table_text.remarks(experiment, root, kept):
         say(remark, err=True)
     if csv is not None:
         cells = results.cell_table(experiment, root, metric_names, kept)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.experiments.grid import Experiment, cells
+from workbench.experiments.kept_segments import Kept
 from workbench.store.runs import open_run
 from workbench.store.training_logs import precision_note
 
@@ -69,9 +70,13 @@ def readable_additivity(additivity: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def remarks(experiment: Experiment, root: Path) -> list[str]:
-    """Notes on the table: missing cells, and the meaning of the intervals."""
-    open_cells = [cell for cell in cells(experiment, root) if cell.state != "done" or cell.changes()]
+def remarks(experiment: Experiment, root: Path, kept: Kept | None = None) -> list[str]:
+    """Notes on the table: missing cells (but for those whose statistics are kept), and the meaning of the intervals."""
+    elsewhere = {(cell.system, cell.seed) for cell in kept or {}}
+    here = [
+        cell for cell in cells(experiment, root) if (cell.system, cell.seed) not in elsewhere or cell.state == "done"
+    ]
+    open_cells = [cell for cell in here if cell.state != "done" or cell.changes()]
     states = [f"{cell.name}: {cell.state_text()}" for cell in open_cells]
     if note := precision_note([open_run(cell.folder) for cell in cells(experiment, root) if cell.trained_precision]):
         states.append(note)

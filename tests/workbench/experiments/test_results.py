@@ -141,6 +141,9 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
             kept = segments(experiment, root, path, metrics)
             found = seed_tables(experiment, root, metrics, samples=100, kept=kept)
             table = cell_table(experiment, root, metrics, kept=kept)
+            assert [line.endswith("missing") for line in remarks(experiment, root)] == [True, True, False]
+            named = remarks(experiment, root, kept)
+            assert len(named) == (3 if hidden is first else 1), "all are kept when the second half is scored"
             assert len(seed_tables(experiment, root, metrics, samples=100)[0]) == len(whole[0])
         finally:
             for folder, place in away.items():
