@@ -35,10 +35,10 @@ from analyses.significance import holm
 from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
 from workbench.evaluation.document_context import routing_context
+from workbench.experiments.grid import cells, read_experiment
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers.experiment_differences import results_folder
-from workbench.papers.our_results import experiment_systems
 from workbench.store.csv_cells import csv_text
 from workbench.store.runs import Run, open_run
 from workbench.views.adequacy.word_coverage import over_seeds_table
@@ -198,11 +198,13 @@ def _tests(runs: Sequence[Run]) -> list[str]:
 
 
 def main(folder: Path, *names: str) -> None:
+    experiment = read_experiment(data_folder() / "experiments" / f"{folder.name}.yaml")
+    trained = [cell for cell in cells(experiment, folder.parent) if cell.state in ("trained", "done")]
+    opened = [(cell.seed, open_run(cell.folder)) for cell in trained]
+    by_seed = [(seed, run) for seed, run in opened if TEST in run.tests()]
     seeds: dict[int, list[Run]] = {}
-    for cell in sorted(folder.glob(f"[!.]*{MARK}*")):
-        run = open_run(cell)
-        if TEST in run.tests():
-            seeds.setdefault(int(run.name.rpartition(MARK)[2]), []).append(run)
+    for seed, run in sorted(by_seed, key=lambda found: found[1].name):
+        seeds.setdefault(seed, []).append(run)
     tables: dict[str, Table] = {
         "truth": truth,
         "overlap": overlap,
@@ -237,18 +239,20 @@ def main(folder: Path, *names: str) -> None:
         found = found.sort_values("seed", kind="stable")
         order = ["seed", *(column for column in found if column != "seed")]
         _write(path, found[order])
-    systems, _ = experiment_systems(data_folder() / "experiments" / f"{folder.name}.yaml")
-    runs = [
-        run for name in systems for seed in sorted(seeds) for run in seeds[seed] if run.name == f"{name}{MARK}{seed}"
-    ]
+    systems = list(experiment.systems)
+    runs = [run for _, run in sorted(by_seed, key=lambda found: (systems.index(_system(found[1])), found[0]))]
     for what, table in over_seeds.items():
         found = table(runs) if what in wanted else pd.DataFrame()
         if not found.empty:
-            names = {run.system: run.name.partition(MARK)[0] for run in runs}
-            found, baseline = found.replace({"system": names}), next(iter(systems))
-            if found["system"].iloc[0] != baseline:
-                raise SystemExit(f"{what}: there is no training of {baseline}, which the others stand beside")
+            found = found.replace({"system": {run.system: _system(run) for run in runs}})
+            if found["system"].iloc[0] != systems[0]:
+                raise SystemExit(f"{what}: there is no training of {systems[0]}, which the others stand beside")
             _write(results_folder() / f"{folder.name}.{what}.csv", found)
+
+
+def _system(run: Run) -> str:
+    """The system's name in the grid: that of the run's folder without its seed."""
+    return run.name.partition(MARK)[0]
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:
