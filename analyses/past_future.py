@@ -110,6 +110,9 @@ def flips_in_time(table: pd.DataFrame, samples: int = 1000, seed: int = DEFAULT_
     "passes": PAST rises above FUTURE as it is written or one step later, whatever REDUNDANT holds. "largest": the
     largest group changes so. Columns: measure, share, low, high (95 % bootstrap over sentences), n (words).
     """
+    columns = ["measure", "share", "low", "high", "n"]
+    if table.empty:
+        return pd.DataFrame(columns=columns)
     rows = []
     for measure, changes in (("passes", table["distance"].isin([0, 1])), ("largest", table["largest"].astype(bool))):
         sums = changes.groupby(table["sentence"]).agg(["sum", "size"]).to_numpy(dtype=np.float64)
@@ -117,7 +120,7 @@ def flips_in_time(table: pd.DataFrame, samples: int = 1000, seed: int = DEFAULT_
         changed, words = sums.sum(axis=0)
         interval = percentile_interval(resampled[:, 0] / resampled[:, 1])
         rows.append((measure, changed / words, *interval, int(words)))
-    return pd.DataFrame(rows, columns=["measure", "share", "low", "high", "n"])
+    return pd.DataFrame(rows, columns=columns)
 
 
 def distribution(distances: np.ndarray, reach: int = 8) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from workbench.store.csv_cells import csv_text
 
 
 def main(first: str, second: str) -> None:
-    tests = kept_segments.texts(results_folder() / f"{first}{kept_segments.SUFFIX}")
+    tests = kept_segments.digests(results_folder() / f"{first}{kept_segments.SUFFIX}")
     new, old = (_statistics(name, tests) for name in (first, second))
     rows = []
     for system, test, metric in (key for key in new if key in old):

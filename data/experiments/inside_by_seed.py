@@ -173,7 +173,11 @@ def adequacy(runs: Sequence[Run]) -> pd.DataFrame:
     the seeds that both have;
     p_holm: Holm's correction over all systems and test sets of a measure.
     """
-    tables = []
+    tables, seeds = [], {run.system: set() for run in runs}
+    for run in runs:
+        seeds[run.system].add(run.config.training.seed)
+    if alone := [system for system, own in seeds.items() if own - seeds[runs[0].system]]:
+        raise SystemExit(f"{alone[0]} has a seed that {runs[0].system} lacks")
     for test in _tests(runs):
         found = over_seeds_table([run for run in runs if test in run.tests()], test)
         rates = found["percent"] - found["delta"]

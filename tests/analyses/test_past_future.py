@@ -122,7 +122,9 @@ def test_flips_beside_counterparts():
 
 
 def test_the_first_word_has_nothing_before_it_so_its_source_word_cannot_change():
-    assert past_future.flip_table([MASS], [{(0, 0), (1, 0)}]).empty
+    none = past_future.flip_table([MASS], [{(0, 0), (1, 0)}])
+    assert none.empty
+    assert past_future.flips_in_time(none).empty
 
 
 def test_a_word_may_pass_to_past_while_most_of_it_is_redundant():

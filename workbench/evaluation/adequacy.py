@@ -18,7 +18,7 @@ from pydantic import BaseModel, FiniteFloat
 from workbench.evaluation.result_cache import ResultCache, of_translations
 from workbench.evaluation.scoring import references
 from workbench.evaluation.translate import prepared_of
-from workbench.store.runs import Run, RunError
+from workbench.store.runs import ALIGNERS, Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from core_models.training.reinforce import Reward
     from workbench.store.translations import Translations
 
-FOLDER = "aligners"  # next to the runs
 TOWARDS = ("first", "union")  # of several references: only the first counts, or what any of them covers
 MAX_SENTENCES = 50_000  # of a training text: the first ones
 
@@ -87,7 +86,7 @@ def aligner_of(runs: Sequence[Run], test: str, file: str | Path | None = None) -
         except ValueError as error:
             raise RunError(str(error)) from None
     text = _training_text(runs, test)
-    path = runs[0].folder.parent / FOLDER / f"{text.key}.npz"
+    path = runs[0].folder.parent / ALIGNERS / f"{text.key}.npz"
     if path.is_file():
         with contextlib.suppress(ValueError):  # damaged: trained and written again
             return aligner.load(path), text.origin

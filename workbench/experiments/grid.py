@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -257,10 +257,15 @@ def cells(experiment: Experiment, root: Path, only: Sequence[str] = ()) -> list[
 
 
 def training_key(experiment: Experiment, system: str, left_out: Collection[str] = ()) -> str:
-    """What the trainings of a system are, but for the seed and the settings that are left out: equal if they are."""
+    """What the trainings of a system are, but for the seed and the settings that are left out.
+
+    As the grid writes it: a default that is written out makes another key.
+    """
     training = {name: value for name, value in experiment.training.items() if name not in {*BOOKKEEPING, *left_out}}
-    parts = [experiment.data.model_dump(exclude={"tests"}), experiment.systems[system], training, experiment.begin_from]
-    return json.dumps(parts, sort_keys=True)
+    text = experiment.data.model_dump(exclude={"tests": True, "controlled": {"test", "long"}})
+    begin = experiment.begin_from
+    first = begin.get(system) if isinstance(begin, Mapping) else begin
+    return json.dumps([text, experiment.systems[system], training, first], sort_keys=True)
 
 
 def _all_cells(experiment: Experiment, folder: Path) -> Iterator[Cell]:

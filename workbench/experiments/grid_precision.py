@@ -18,8 +18,7 @@ from core_models.files.run_files import RECORD, read_json
 from core_models.settings import Section, parse
 from workbench.experiments.grid import Cell, cells
 from workbench.experiments.train import run_config
-
-FILE = "precision.json"
+from workbench.store.runs import PRECISION
 
 
 class GridPrecision(Section):
@@ -39,11 +38,11 @@ def with_precision(cell: Cell, data: Path, device: str) -> Mapping[str, Any]:
         return cell.settings
     folder = cell.folder.parent
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f".{FILE}.lock"):
-        if not (folder / FILE).is_file():
+    with FileLock(folder / f".{PRECISION}.lock"):
+        if not (folder / PRECISION).is_file():
             decided = _of_earlier_cells(cell) or _timed(cell, data, device)
-            write_atomic(folder / FILE, json.dumps(decided.model_dump(), indent=1))
-    decided = parse(GridPrecision, read_json(folder / FILE, RECORD), str(folder / FILE))
+            write_atomic(folder / PRECISION, json.dumps(decided.model_dump(), indent=1))
+    decided = parse(GridPrecision, read_json(folder / PRECISION, RECORD), str(folder / PRECISION))
     return {**cell.settings, "precision": decided.precision}
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def towards(references: Sequence[Sequence[str]]) -> str:
 
 
 def read(path: Path, tests: Mapping[str, str], trainings: Mapping[str, str] = MappingProxyType({})) -> Kept:
-    """The statistics in a file, none if there is no file.
+    """The statistics in a file, none if there is no file, without those that earlier versions cut to whole numbers.
 
     tests: digest of the references, of each test set at hand; trainings: of each system what its trainings are
     (`grid.training_key`). Raises ConfigError for a file that is damaged, and for one of other references or trainings.
@@ -58,7 +58,7 @@ def read(path: Path, tests: Mapping[str, str], trainings: Mapping[str, str] = Ma
         if arrays is None:
             raise ValueError("it cannot be read")
         about = json.loads(arrays[ABOUT].tobytes())
-        kept = {}
+        kept, changed = {}, []
         for number, entry in enumerate(about["cells"]):
             values = arrays[str(number)]
             values = values.astype(np.int64) if _counts(values) else values
@@ -66,38 +66,44 @@ def read(path: Path, tests: Mapping[str, str], trainings: Mapping[str, str] = Ma
                 raise ValueError("it holds no tables")
             cell = Cell(*entry["cell"])
             if cell.metric in NO_COUNTS and _counts(arrays[str(number)]):
-                raise ValueError(f"its {cell.metric} was cut to whole numbers")
+                continue
+            trained = trainings.get(cell.system)
+            if trained is not None and entry.get("trained", trained) != trained:
+                changed.append(cell.system)
             kept[cell] = Statistics(cell.metric, values, entry["signature"], entry["options"])
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{path}: no statistics of an experiment's cells ({error}); take it out") from None
     if other := [test for test, digest in about["tests"].items() if tests.get(test, digest) != digest]:
         raise ConfigError(f"{path}: its cells were scored by other references of {other[0]} than are here; take it out")
-    before = about.get("trainings", {})
-    if other := [system for system, was in before.items() if trainings.get(system, was) != was]:
-        raise ConfigError(f"{path}: {other[0]} was trained with other settings than the grid has now; take it out")
+    if changed:
+        raise ConfigError(f"{path}: {changed[0]} was trained with other settings than the grid has now; take it out")
     return kept
 
 
-def texts(path: Path) -> dict[str, str]:
-    """The digest of the references of each test set of a file; none if there is no readable file."""
+def digests(path: Path) -> dict[str, str]:
+    """The digest of the references of each test set of a file; none if there is no such file."""
     return dict(_about(path).get("tests", {}))
 
 
-def _about(path: Path) -> dict[str, dict[str, str]]:
+def _about(path: Path) -> dict[str, Any]:
     arrays = read_arrays(path) if path.is_file() else None
-    return {} if arrays is None else json.loads(arrays[ABOUT].tobytes())
+    return {} if arrays is None or ABOUT not in arrays else json.loads(arrays[ABOUT].tobytes())
 
 
-def write(
-    path: Path, kept: Kept, tests: Mapping[str, str], trainings: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Write the statistics with `tests` and `trainings` (as for `read`), beside those of the file. Raises OSError."""
-    cells, before = sorted(kept), _about(path)
+def write(path: Path, kept: Kept, tests: Mapping[str, str], trained: Mapping[Cell, str] = MappingProxyType({})) -> None:
+    """Write the statistics; test sets and trainings that the file knows already stay known. Raises OSError.
+
+    tests: as for `read`; trained: what the trainings of cells are (`grid.training_key`), where it is known.
+    """
+    before = _about(path)
+    known = {Cell(*entry["cell"]): entry["trained"] for entry in before.get("cells", []) if "trained" in entry}
+    known.update(trained)
+    cells = sorted(kept)
     about = {
         "tests": {**before.get("tests", {}), **tests},
-        "trainings": {**before.get("trainings", {}), **trainings},
         "cells": [
             {"cell": list(cell), "signature": kept[cell].signature, "options": dict(kept[cell].options)}
+            | ({"trained": known[cell]} if cell in known else {})
             for cell in cells
         ],
     }

@@ -46,8 +46,7 @@ def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[s
     trainings = {system: training_key(experiment, system) for system in experiment.systems}
     kept = {**kept_segments.read(path, tests, trainings), **here}
     if here:
-        systems = dict.fromkeys(cell.system for cell in here)
-        kept_segments.write(path, kept, tests, {system: trainings[system] for system in systems})
+        kept_segments.write(path, kept, tests, {cell: trainings[cell.system] for cell in here})
     return kept
 
 

@@ -97,7 +97,9 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
         elif row["repeat"] == SEED:
             spread = (int(row["seeds"]), row["seed_error"], level)
             interval = at_level(row["gain"], low, high, *spread)
-            found.append((*interval, verdict(*interval, gain, share), detectable_difference(low, high, *spread)))
+            no_gain = row["measure"] in METRIC_NAMES and -ROUNDING < gain <= 0
+            decided = verdict_of_no_gain(*interval) if no_gain else verdict(*interval, gain, share)
+            found.append((*interval, decided, detectable_difference(low, high, *spread)))
         else:
             found.append((low, high, verdict_of_speeds(low, high, gain, share), math.nan))
     return measured.assign(**pd.DataFrame(found, columns=VERDICT_COLUMNS, index=measured.index))
@@ -245,16 +247,18 @@ def verdict(low: float, high: float, reported: float, share: float = SHARE) -> s
     """What the interval of our gain says of a reported one, above 0 or below.
 
     It holds if the interval is on the reported side of zero and has a share of the reported gain in it, or passes it.
-    What is printed as no gain (`ROUNDING`) holds if no gain is left possible, and is refuted by a gain.
     It is refuted here if the interval leaves out that share and more. Else it is undecided.
     """
-    if -ROUNDING < reported <= 0:
-        return REFUTED if low > 0 else HOLDS if high < ROUNDING else UNDECIDED
     if reported < 0:
         low, high, reported = -high, -low, -reported
     if high < share * reported:
         return REFUTED
     return HOLDS if low > 0 else UNDECIDED
+
+
+def verdict_of_no_gain(low: float, high: float) -> str:
+    """What the interval of our gain in points says where no gain is printed (`ROUNDING`)."""
+    return REFUTED if low > 0 else HOLDS if high < ROUNDING else UNDECIDED
 
 
 def verdict_of_speeds(low: float, high: float, reported: float, share: float) -> str:

@@ -211,6 +211,8 @@ class Measurement(Section):
             raise ValueError(f"experiment {self.experiment}: name the system and its baseline")
         if self.file and not self.value:
             raise ValueError(f"file {self.file}: name the column of the value")
+        if self.of_rest and not (self.file and isinstance(self.minus, Mapping)):
+            raise ValueError("of_rest: a difference of two rows of a file")
         return self
 
 

@@ -33,11 +33,14 @@ from workbench.store.run_configs import OUTSIDE, OutsideConfig, config_of
 from workbench.store.translations import Translations
 
 __all__ = [
+    "ALIGNERS",
     "OUTSIDE",
+    "PRECISION",
     "OutsideConfig",
     "Run",
     "RunError",
     "examine",
+    "lies_beside_runs",
     "list_runs",
     "open_run",
     "open_runs",
@@ -47,7 +50,8 @@ __all__ = [
 ]
 
 _DECISIVE = (CONFIG, *(f"vocabulary/{side}.model" for side in ("source", "target")))
-BESIDE_RUNS = {"data", "corpus", "aligners", "precision.json"}
+ALIGNERS, PRECISION = "aligners", "precision.json"
+BESIDE_RUNS = {"data", "corpus", ALIGNERS, PRECISION}  # what a folder of runs holds beside them
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
 _LOG_END_BYTES = 16_384  # of a training log, in which its last event stands
 

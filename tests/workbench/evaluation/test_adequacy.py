@@ -12,7 +12,7 @@ from workbench.evaluation.result_cache import of_translations
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import our_measurements
-from workbench.store.runs import RunError, open_run
+from workbench.store.runs import ALIGNERS, RunError, open_run
 
 NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 
@@ -28,7 +28,7 @@ def trained(demo_runs, tmp_path_factory):
 
 def test_an_aligner_is_trained_once_and_is_the_same_for_every_choice_of_runs(graded_runs, trained):
     first, origin = adequacy.aligner_of(graded_runs, "test")
-    kept = list((graded_runs[0].folder.parent / adequacy.FOLDER).iterdir())
+    kept = list((graded_runs[0].folder.parent / ALIGNERS).iterdir())
     assert [aligners.load(path).digest for path in kept] == [first.digest]
     assert "sentences of the training text" in origin
     assert adequacy.aligner_of(graded_runs[2:], "test")[0].digest == first.digest == trained[0].digest

@@ -15,7 +15,7 @@ from workbench.evaluation import adequacy
 from workbench.experiments.grid import cells, read_experiment
 from workbench.papers import our_results, presets
 from workbench.papers.load import library
-from workbench.store.runs import open_run
+from workbench.store.runs import ALIGNERS, open_run
 
 GRID = {
     "name": "tiny",
@@ -68,7 +68,7 @@ def test_a_trained_run_is_trained_on_towards_coverage_and_can_be_interrupted(roo
     assert (whole / "weights.safetensors").read_bytes() == (parts / "weights.safetensors").read_bytes()
     run, base = open_run(whole), core_models.load(root / "tiny" / "rnnsearch")
     assert (whole / "weights.safetensors").read_bytes() != (root / "tiny/rnnsearch/weights.safetensors").read_bytes()
-    (kept,) = (root / "tiny" / adequacy.FOLDER).iterdir()
+    (kept,) = (root / "tiny" / ALIGNERS).iterdir()
     aligner, origin = adequacy.aligner_of([run], "test", kept)
     assert origin == f"read from {kept.name}"
 

@@ -160,7 +160,7 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
     with pytest.raises(ConfigError, match="other references of test"):
         kept_segments.read(path, {"test": kept_segments.towards([["something else"]])})
     slower = experiment.model_copy(update={"training": {**experiment.training, "learning_rate": 0.5}})
-    with pytest.raises(ConfigError, match="plain was trained with other settings than the grid has now"):
+    with pytest.raises(ConfigError, match="was trained with other settings than the grid has now"):
         segments(slower, tmp_path / "none", path, metrics)
     more_often = experiment.model_copy(update={"training": {**experiment.training, "log_every": 7}})
     assert len(segments(more_often, tmp_path / "none", path, metrics)) == len(kept), "the same trainings"

@@ -90,6 +90,22 @@ def test_an_interval_decides_by_zero_and_by_a_share_of_what_is_reported(low, hig
 @pytest.mark.parametrize(
     ("low", "high", "wanted"),
     [
+        (-0.004, 0.5, claims.UNDECIDED),
+        (0.01, 0.5, claims.REFUTED),
+        (-0.5, 0.04, claims.HOLDS),
+        (-0.5, 0.06, claims.UNDECIDED),
+    ],
+)
+def test_no_gain_that_is_printed_is_refuted_by_a_gain_and_holds_where_none_is_possible(low, high, wanted):
+    assert claims.verdict_of_no_gain(low, high) == wanted
+    measured = pd.DataFrame([{"claim": "it", "measure": "bleu", "repeat": "training", "seeds": 1, "tuned": True,
+                              "gain": (low + high) / 2, "low": low, "high": high, "seed_error": 0.0}])  # fmt: skip
+    assert claims.with_verdicts(measured, {"it": (-0.01, 0.5)})["verdict"].tolist() == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
         (0.73, 0.9, claims.HOLDS),
         (0.71, 0.9, claims.UNDECIDED),
         (0.6, 0.73, claims.UNDECIDED),
@@ -127,7 +143,15 @@ def test_gains_are_of_systems_and_baselines_that_translate_the_test_set():
 @pytest.mark.parametrize(("several", "wanted"), [(1, claims.HOLDS), (3, claims.UNDECIDED)])
 def test_of_several_answers_each_needs_the_more(several, wanted):
     """An interval from 0.1 to 2.0 leaves zero out at 95 %, and not at the 98.3 % of one among three."""
-    row = {"repeat": "training", "tuned": True, "gain": 1.05, "low": 0.1, "high": 2.0, "seed_error": 0.0}
+    row = {
+        "measure": "bleu",
+        "repeat": "training",
+        "tuned": True,
+        "gain": 1.05,
+        "low": 0.1,
+        "high": 2.0,
+        "seed_error": 0.0,
+    }
     rows = [{"claim": "a", "seeds": 1, **row}] * several
     rows += [{"claim": "b", "seeds": 1, **row}, {"claim": "b", "seeds": 3, **row}]  # of which one counts
     rows += [{"claim": "c", "seeds": 3, **row, "repeat": "measurement", "low": 0.6}] * 3  # a range is no interval

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import norm, sem
 from scipy.stats import t as student
 
+from analyses.power import at_level, least_at_level
 from core_models.settings import ConfigError, parse
 from tests.workbench.papers.verdicts import decided
 from workbench.papers import claims, ledger
@@ -126,6 +127,22 @@ def test_rows_of_seeds_are_paired_and_keep_the_error_of_their_words(tmp_path):
     assert of_rest["high"] - of_rest["gain"] == pytest.approx(half_width(shares, error))
     with pytest.raises(RunError, match="there is no row of"):
         answer(tmp_path, table, where={"name": "c"})
+
+
+def test_a_least_difference_has_the_groups_that_it_is_of(tmp_path):
+    """Those of its system alone, in order, from which `least_at_level` is made."""
+    groups = [("a", 0.0, 0.5, 0.3, 0.7, 0.01), ("b", 7.0, 0.6, 0.35, 0.85, 0.1), ("c", 9.0, 2.0, 1.9, 2.1, 0.01)]
+    rows = pd.DataFrame(groups, columns=["bucket", "low_edge", "value", "low", "high", "seed_error"])
+    least = {"bucket": "least but one", "low_edge": np.nan, "value": 0.6, "low": 0.3, "high": 0.9, "seed_error": np.nan}
+    table = pd.concat([rows, pd.DataFrame([least])], ignore_index=True).assign(system="x", seeds=3)
+    table["delta"] = table["value"]
+    other = table.assign(system="y", delta=9.0)
+    found = answer(tmp_path, pd.concat([table, other]), where={"system": "x", "bucket": "least but one"})
+    assert found["left_out"] == 1
+    assert found["groups"] == tuple((value, low, high, error) for _, _, value, low, high, error in groups)
+    lows = sorted(at_level(*group[:3], 3, group[3], 1 - 0.025 / 2)[0] for group in found["groups"])
+    highs = sorted(at_level(*group[:3], 3, group[3], 1 - 0.025 / 3)[1] for group in found["groups"])
+    assert least_at_level(found["groups"], 1, 3, 0.975) == (lows[1], highs[1])
 
 
 def test_one_row_keeps_its_own_interval_and_rounds_have_their_range(tmp_path):

@@ -22,7 +22,7 @@ from workbench.figures.request import Request
 from workbench.figures.spec import path_of
 from workbench.store import exhibits
 from workbench.store.listing import listing
-from workbench.store.runs import open_run
+from workbench.store.runs import ALIGNERS, open_run
 from workbench.views.adequacy.word_coverage import COUNTERPARTS
 from workbench.views.beam_size.figures import sizes_table
 from workbench.views.contrastive import measure as contrastive
@@ -105,7 +105,7 @@ def test_measures_of_its_search_are_stored(name, empty):
 def test_adequacy_is_counted_with_them(name, empty):
     run = open_run(name, empty)
     (test,) = (test for test in run.tests() if run.traced(test))
-    (aligner,) = (run.folder.parent / adequacy.FOLDER).glob("*.npz")
+    (aligner,) = (run.folder.parent / ALIGNERS).glob("*.npz")
     counts = of_translations(run, test)
     key = {**counts, "aligner": aligners.load(aligner).digest, "towards": "first"}
     assert len(adequacy.SENTENCE_COUNTS.load(run, key)) == len(run.translations(test))

@@ -49,6 +49,7 @@ _BESIDE_RUNS = {
     "NAME/ or GROUP/NAME/": "A run: a folder with a config.yaml",
     "GROUP/data/": "Prepared text and test sets of the runs beside it",
     "GROUP/aligners/": "Frozen word aligners: may be removed, they are trained again",
+    "GROUP/precision.json": "The precision that a grid with precision: auto found faster",
     "annotations/TEST/": "Labels and scores of sentences, added on the page Sentences",
     ".basket.json": "The figure collection",
     ".ratings/NAME/": "A study of human ratings, and a file for each rater",

@@ -112,8 +112,10 @@ def _flip_times(request: Request, options: FlipTimesOptions) -> Figure:
     for run, flips, described in flip_tables(request, options):
         name = short_names(request.runs)[run.name]
         tables.append(distribution(flips["distance"].to_numpy()).assign(system=name))
-        changed = flips["largest"].astype(bool).mean()
-        descriptions.append(f"{described}; the largest group changes from FUTURE to PAST for {100 * changed:.0f} %")
+        if len(flips):
+            changed = 100 * flips["largest"].astype(bool).mean()
+            described += f"; the largest group changes from FUTURE to PAST for {changed:.0f} %"
+        descriptions.append(described)
     caption = (
         "From the step at which the last counterpart of a source word is written to the first from which PAST stays "
         "above FUTURE; 0: as its counterpart is predicted, 1: one step later. REDUNDANT may hold more than both. Words "

@@ -140,7 +140,10 @@ def measured(run: Run, test: str, target: str, sentences: int | None = None) -> 
         store = _stored(run, targets) if target == "own" else None
         return list(_live(run, targets) if store is None else _from_store(run, store, targets))
 
-    return CACHE.cached(run, targets.inputs(run), measure)
+    inputs = targets.inputs(run)
+    if coverage_form(run) == "mean":
+        inputs = {**inputs, "coverage": "a sum"}  # earlier versions kept the mean
+    return CACHE.cached(run, inputs, measure)
 
 
 def _live(run: Run, targets: Targets) -> Iterator[Sentence]:
