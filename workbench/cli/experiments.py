@@ -148,7 +148,7 @@ def experiment_table(
     for remark in table_text.remarks(experiment, root, kept):
         say(remark, err=True)
     if csv is not None:
-        cells = results.cell_table(experiment, root, metric_names, kept)
+        cells = results.cell_table(experiment, root, metric_names, kept, csv)
         pairs = results.pair_differences(experiment, root, metric_names, n_resamples, kept)
         lengths = results.length_differences(experiment, root, metric_names, baseline, n_resamples, kept)
         losses = results.dev_loss_table(experiment, root, csv)

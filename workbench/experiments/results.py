@@ -51,24 +51,31 @@ def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[s
 
 
 def cell_table(
-    experiment: Experiment, root: Path, metrics: Sequence[str] = METRICS, kept: Kept | None = None
+    experiment: Experiment,
+    root: Path,
+    metrics: Sequence[str] = METRICS,
+    kept: Kept | None = None,
+    folder: Path | None = None,
 ) -> pd.DataFrame:
     """Scores of all finished cells, a row for each test and metric; other cells have a row with state and progress.
 
-    kept: statistics of cells that are finished elsewhere, which count as done.
+    kept: statistics of cells that are finished elsewhere, which count as done. folder: of the tables of an earlier call
+    (`write_csv`), which may know their updates.
     Columns: system, seed, state, step, steps, metric, score, low, high, signature, n, test.
     """
     import pandas as pd
 
     from workbench.evaluation.scoring import score_table
 
+    earlier = _updates(folder / f"{experiment.name}.cells.csv") if folder else {}
     rows: list[dict[str, Any]] = []
     for cell in cells(experiment, root):
         step, steps = cell.steps()
         cell_columns = {"system": cell.system, "seed": cell.seed, "state": cell.state, "step": step, "steps": steps}
         elsewhere = {key: one for key, one in (kept or {}).items() if key[:2] == (cell.system, cell.seed)}
         if cell.state != "done" and elsewhere:
-            done = {**cell_columns, "state": "done", "step": steps}
+            updates, planned = earlier.get((cell.system, cell.seed), (steps, steps))
+            done = {**cell_columns, "state": "done", "step": updates, "steps": planned}
             scored = [{**done, **_score_of(key, one)} for key, one in elsewhere.items() if key.metric in metrics]
             rows += scored or [done]
             continue
@@ -78,7 +85,19 @@ def cell_table(
         for test in experiment.data.test_names:
             scores = score_table([open_run(cell.folder)], test, metrics)
             rows += [{**cell_columns, **dict(row), "test": test} for _, row in scores.drop(columns="system").iterrows()]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).astype({"step": "Int64", "steps": "Int64"})
+
+
+def _updates(earlier: Path) -> dict[tuple[str, int], tuple[int | None, int | None]]:
+    """Of each finished training of an earlier table the numbers of updates done and planned."""
+    import pandas as pd
+
+    if not earlier.is_file():
+        return {}
+    table = pd.read_csv(earlier).astype({"step": "Int64", "steps": "Int64"})
+    done = table[table["state"] == "done"].drop_duplicates(["system", "seed"])
+    numbers = done[["step", "steps"]].astype(object).where(done[["step", "steps"]].notna(), None)
+    return dict(zip(zip(done["system"], done["seed"], strict=True), numbers.itertuples(index=False), strict=True))
 
 
 def _score_of(cell: kept_segments.Cell, statistics: Statistics) -> dict[str, Any]:

@@ -157,6 +157,11 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
         check_exact=True,
     )
     assert path.stat().st_size < 20_000
+    elsewhere = cell_table(experiment, tmp_path / "none", metrics, kept=kept)
+    write_csv(experiment, tmp_path, {"cells": elsewhere.assign(step=7, steps=8)})
+    assert cell_table(experiment, tmp_path / "none", metrics, kept, tmp_path)[["step", "steps"]].values.tolist() == [
+        [7, 8]
+    ] * len(elsewhere), "as an earlier table has it"
     with pytest.raises(ConfigError, match="other references of test"):
         kept_segments.read(path, {"test": kept_segments.towards([["something else"]])})
     slower = experiment.model_copy(update={"training": {**experiment.training, "learning_rate": 0.5}})
