@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.scores import Shares, Statistics
-from analyses.seeds import BySeed, compare_gains, compare_over_seeds
+from analyses.seeds import BySeed, compare_at_levels, compare_gains
 from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
 from analyses.words import bucket_labels
 
@@ -237,10 +237,10 @@ def differences_over_seeds(
         texts = [
             (_subsets(statistics[baseline], members), _subsets(by_seed, members)) for members in map(buckets.rows, held)
         ]
-        found = {  # by the parts that the chance of error is cut into
-            parts: [compare_over_seeds(*text, samples, seed, 1 - (1 - level) / parts) for text in texts]
-            for parts in {1, 2, 3, len(held)}
-        }
+        parts = sorted({1, 2, 3, len(held)})  # that the chance of error is cut into
+        levels = [1 - (1 - level) / number for number in parts]
+        by_text = [compare_at_levels(*text, levels, samples, seed) for text in texts]
+        found = dict(zip(parts, zip(*by_text, strict=True), strict=True))
         for number, one in zip(held, found[1], strict=True):
             low_edge, high_edge = buckets.bounds[number]
             place = {"bucket": buckets.labels[number], "low_edge": low_edge, "high_edge": high_edge}

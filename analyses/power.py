@@ -18,16 +18,14 @@ from scipy.stats import t as student
 POWER, LEVEL, TRIALS = 0.8, 0.95, 20_000
 
 
-def sentence_error(low: float, high: float, by_seed: Sequence[float], level: float = LEVEL) -> float:
-    """The standard error that test sentences bring to a mean difference, from its interval and the seeds' differences.
+def sentence_error(half_width: float, count: int, seed_error: float) -> float:
+    """The standard error that test sentences bring to a mean difference, from its 95 % interval.
 
-    What the seeds do not account for in the interval's half width is the sentences'; 0 if nothing is left.
+    count: of seeds; seed_error: the standard error of their mean. What the seeds do not account for in the interval's
+    half width is the sentences'; 0 if nothing is left.
     """
-    reach, of_seeds = (high - low) / 2, 0.0
-    if len(by_seed) > 1:
-        error = float(np.std(by_seed, ddof=1)) / math.sqrt(len(by_seed))
-        of_seeds = float(student.ppf((1 + level) / 2, len(by_seed) - 1)) * error
-    return math.sqrt(max(0.0, reach**2 - of_seeds**2)) / float(norm.ppf((1 + level) / 2))
+    of_seeds = float(student.ppf((1 + LEVEL) / 2, count - 1)) * seed_error if count > 1 else 0.0
+    return math.sqrt(max(0.0, half_width**2 - of_seeds**2)) / float(norm.ppf((1 + LEVEL) / 2))
 
 
 def interval(by_seed: Sequence[float], sentence_error: float, level: float = LEVEL) -> tuple[float, float]:
@@ -82,36 +80,32 @@ def detectable_difference(low: float, high: float, count: int, seed_error: float
 
     count: of seeds; seed_error: as for `at_level`. Of one seed it is what that training could have shown.
     """
-    half_width, half_width_of_seeds, deviation = (high - low) / 2, 0.0, 0.0
+    half_width, of_seeds = (high - low) / 2, 0.0
     if count > 1:
-        quantile = float(student.ppf((1 + LEVEL) / 2, count - 1))
-        error = half_width / quantile if math.isnan(seed_error) else seed_error
-        half_width_of_seeds, deviation = quantile * error, error * math.sqrt(count)
-    left = math.sqrt(max(0.0, half_width**2 - half_width_of_seeds**2))  # for the sentences
-    return smallest_difference(deviation, left / float(norm.ppf((1 + LEVEL) / 2)), count, level=level)
+        unknown = math.isnan(seed_error)
+        of_seeds = half_width / float(student.ppf((1 + LEVEL) / 2, count - 1)) if unknown else seed_error
+    of_sentences = sentence_error(half_width, count, of_seeds)
+    return smallest_difference(of_seeds * math.sqrt(count), of_sentences, count, level=level)
 
 
 def smallest_difference(
     seed_deviation: float,
     sentence_error: float,
     seeds: int,
-    power: float = POWER,
     level: float = LEVEL,
-    trials: int = TRIALS,
-    seed: int = 1,
 ) -> float:
-    """The smallest true difference whose interval lies above zero with probability `power`, in the units given.
+    """The smallest true difference whose interval lies above zero with a probability of `POWER`, in the units given.
 
     seed_deviation: standard deviation between seeds of the difference; with one seed it must be 0, and what is found
     is of that training alone. Raises ValueError otherwise.
     """
     if seeds < 1 or (seeds == 1 and seed_deviation):
         raise ValueError(f"{seeds} seeds, deviation {seed_deviation}: one seed has none, and there is one at least")
-    random = np.random.default_rng(seed)
-    differences = random.normal(0.0, seed_deviation, (trials, seeds))
-    of_sentences = random.normal(0.0, sentence_error, trials)
+    random = np.random.default_rng(1)
+    differences = random.normal(0.0, seed_deviation, (TRIALS, seeds))
+    of_sentences = random.normal(0.0, sentence_error, TRIALS)
     reach = norm.ppf((1 + level) / 2) * sentence_error
     if seeds > 1:
         error = differences.std(axis=1, ddof=1) / math.sqrt(seeds)
         reach = np.hypot(reach, student.ppf((1 + level) / 2, seeds - 1) * error)
-    return float(np.quantile(reach - differences.mean(axis=1) - of_sentences, power))
+    return float(np.quantile(reach - differences.mean(axis=1) - of_sentences, POWER))

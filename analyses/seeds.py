@@ -156,13 +156,21 @@ def compare_over_seeds(
     With one seed, interval and p-value are those of `significance.paired_bootstrap`, float32 rounding included. Raises
     ValueError if they have no seed in common or were tested on different sentences.
     """
+    return compare_at_levels(baseline, system, [level], samples, seed)[0]
+
+
+def compare_at_levels(
+    baseline: BySeed, system: BySeed, levels: Sequence[float], samples: int = 1000, seed: int = DEFAULT_SEED
+) -> list[SeedComparison]:
+    """`compare_over_seeds` with intervals at several levels, from the same resamples."""
     common = sorted(baseline.keys() & system.keys())
     if not common:
         raise ValueError(
             f"The baseline has the seeds {_listed(baseline)} and the system {_listed(system)}: none in common to "
             "compare. Run both with one seed at least."
         )
-    return _sum([(1, system), (-1, baseline)], common, samples, seed, level)
+    estimated = _sum([(1, system), (-1, baseline)], common, samples, seed)
+    return [_comparison(*estimated, level) for level in levels]
 
 
 def compare_gains(
@@ -211,12 +219,10 @@ def gain_differences(
     return pd.DataFrame(rows, columns=["system", "n", "seeds", "delta", "low", "high", "seed_error"])
 
 
-def _sum(
-    signed: Sequence[tuple[int, BySeed]], common: Sequence[int], samples: int, seed: int, level: float
-) -> SeedComparison:
-    """The sum of systems with signs, paired by seed and by sentence; the score is that of the first."""
-    estimate = _Spread.of(*_signed(signed, common, samples, seed))
-    return _comparison(float(np.mean([signed[0][1][number].total for number in common])), estimate, level)
+def _sum(signed: Sequence[tuple[int, BySeed]], common: Sequence[int], samples: int, seed: int) -> tuple[float, _Spread]:
+    """The score of the first system, and the sum of all with their signs, paired by seed and by sentence."""
+    score = float(np.mean([signed[0][1][number].total for number in common]))
+    return score, _Spread.of(*_signed(signed, common, samples, seed))
 
 
 def _signed(
@@ -256,9 +262,10 @@ def additivity_table(
         common = sorted(set(by_seed).intersection(base, *parts))
         if len(parts) < 2 or not common:
             continue
-        whole = _sum([(1, by_seed), (-1, base)], common, samples, seed, 0.95)
-        beyond = _sum(
-            [(1, by_seed), *((-1, part) for part in parts), (len(parts) - 1, base)], common, samples, seed, 0.95
+        less_parts = [(1, by_seed), *((-1, part) for part in parts), (len(parts) - 1, base)]
+        whole, beyond = (
+            _comparison(*_sum(signed, common, samples, seed), 0.95)
+            for signed in ([(1, by_seed), (-1, base)], less_parts)
         )
         row = (system, baseline, by_seed[common[0]].metric, whole.delta, whole.delta - beyond.delta)
         rows.append((*row, beyond.delta, beyond.low, beyond.high, beyond.p_value, beyond.seeds))

@@ -37,8 +37,7 @@ class Comparison:
     """System minus baseline under one test; scores in the metric's unit, two-sided p-values.
 
     p is not two-sided under sacreBLEU's rule (`bootstrap_p_as_sacrebleu`). low, high: 95 % interval of delta (NaN if
-    the test has none). The system_* and baseline_* fields: mean and 95 % interval of either score over the resamples.
-    better, worse, equal: sentences, sign test only.
+    the test has none). better, worse, equal: sentences, sign test only.
     """
 
     method: str
@@ -50,12 +49,6 @@ class Comparison:
     samples: int
     low: float = np.nan
     high: float = np.nan
-    baseline_mean: float = np.nan
-    baseline_low: float = np.nan
-    baseline_high: float = np.nan
-    system_mean: float = np.nan
-    system_low: float = np.nan
-    system_high: float = np.nan
     better: int | None = None
     worse: int | None = None
     equal: int | None = None
@@ -122,8 +115,6 @@ def _paired(
         p_value = 1.0 if same else bootstrap_p_as_sacrebleu(of_system - of_baseline, delta)
     else:
         p_value = bootstrap_p(differences)
-    baseline_low, baseline_high = interval(of_baseline)
-    system_low, system_high = interval(of_system)
     return Comparison(
         method=METHODS[rule],
         metric=system.metric,
@@ -134,12 +125,6 @@ def _paired(
         samples=len(system_sums),
         low=low,
         high=high,
-        baseline_mean=_mean(of_baseline),
-        baseline_low=baseline_low,
-        baseline_high=baseline_high,
-        system_mean=_mean(of_system),
-        system_low=system_low,
-        system_high=system_high,
     )
 
 

@@ -13,6 +13,7 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from string import Formatter
 from typing import Any, Literal, Union, get_args, get_origin
 
 import pandas as pd
@@ -257,17 +258,18 @@ def _columns(about: Mapping[str, Any]) -> pd.DataFrame:
     """Columns of a file as they stand there; each is written by a format, e.g. "{score:.2f}"."""
     rows = _read(about["file"], about.get("where"))
     for column in rows.columns.intersection(["p_value", "p_holm"]):
-        rows[column] = rows[column].map(_p)
+        rows[column] = rows[column].map(_p, na_action="ignore")
     index = rows[about.get("index", "system")]
     made = {
-        header: [_written(form, row) for row in rows.to_dict("records")] for header, form in about["columns"].items()
+        header: [written(form, row) for row in rows.to_dict("records")] for header, form in about["columns"].items()
     }
     return _chosen(pd.DataFrame(made, index=index), about)
 
 
-def _written(form: str, row: Mapping[str, Any]) -> str:
-    text = form.format(**row)
-    return "" if "nan" in text else text
+def written(form: str, row: Mapping[str, Any]) -> str:
+    """A cell, empty where a value that it names is missing."""
+    named = [name for _, name, _, _ in Formatter().parse(form) if name]
+    return "" if any(pd.isna(row[name]) for name in named) else form.format(**row)
 
 
 def _means(about: Mapping[str, Any]) -> pd.DataFrame:

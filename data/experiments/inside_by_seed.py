@@ -23,6 +23,7 @@ Of all but the last two, rows of a file stay where no training here has their se
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ from analyses.significance import holm
 from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
 from workbench.evaluation.document_context import routing_context
-from workbench.experiments.grid import cells, read_experiment
+from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers.experiment_differences import results_folder
@@ -54,6 +55,7 @@ from workbench.views.past_future.measure import guided, has_bags
 TEST, MARK = "test", ".seed-"
 RULE = "rule: frequency"  # the most frequent pieces of the training text, which no model is needed for
 Table = Callable[[Sequence[Run]], pd.DataFrame]
+Trained = Sequence[tuple[Cell, Run]]
 
 
 def truth(runs: Sequence[Run]) -> pd.DataFrame:
@@ -173,13 +175,15 @@ def adequacy(runs: Sequence[Run]) -> pd.DataFrame:
     the seeds that both have;
     p_holm: Holm's correction over all systems and test sets of a measure.
     """
-    tables, seeds = [], {run.system: set() for run in runs}
-    for run in runs:
-        seeds[run.system].add(run.config.training.seed)
-    if alone := [system for system, own in seeds.items() if own - seeds[runs[0].system]]:
-        raise SystemExit(f"{alone[0]} has a seed that {runs[0].system} lacks")
+    tables = []
     for test in _tests(runs):
-        found = over_seeds_table([run for run in runs if test in run.tests()], test)
+        tested = [run for run in runs if test in run.tests()]
+        seeds: dict[str, set[int]] = {}
+        for run in tested:
+            seeds.setdefault(run.system, set()).add(run.config.training.seed)
+        if alone := [system for system, own in seeds.items() if own - seeds.get(runs[0].system, set())]:
+            raise SystemExit(f"{test}: {alone[0]} has a seed that {runs[0].system} lacks")
+        found = over_seeds_table(tested, test)
         rates = found["percent"] - found["delta"]
         for column, delta in (("relative", "delta"), ("relative_low", "delta_low"), ("relative_high", "delta_high")):
             found[column] = 100 * found[delta] / rates
@@ -201,62 +205,68 @@ def _tests(runs: Sequence[Run]) -> list[str]:
     return sorted({test for run in runs for test in run.tests()})
 
 
+BY_SEED: dict[str, Table] = {
+    "truth": truth,
+    "overlap": overlap,
+    "course": course,
+    "flips": flips,
+    "routing": routing,
+    "routing-learned": routing_learned,
+    "context": context,
+    "coverage": coverage,
+    "pronouns": pronouns,
+    "search-errors": search_errors,
+}
+OVER_SEEDS: dict[str, Table] = {"adequacy-over-seeds": adequacy, "alignment-over-seeds": alignment}
+
+
 def main(folder: Path, *names: str) -> None:
-    experiment = read_experiment(data_folder() / "experiments" / f"{folder.name}.yaml")
-    trained = [cell for cell in cells(experiment, folder.parent) if cell.state in ("trained", "done")]
-    opened = [(cell.seed, open_run(cell.folder)) for cell in trained]
-    by_seed = [(seed, run) for seed, run in opened if TEST in run.tests()]
-    seeds: dict[int, list[Run]] = {}
-    for seed, run in sorted(by_seed, key=lambda found: found[1].name):
-        seeds.setdefault(seed, []).append(run)
-    tables: dict[str, Table] = {
-        "truth": truth,
-        "overlap": overlap,
-        "course": course,
-        "flips": flips,
-        "routing": routing,
-        "routing-learned": routing_learned,
-        "context": context,
-        "coverage": coverage,
-        "pronouns": pronouns,
-        "search-errors": search_errors,
-    }
-    over_seeds: dict[str, Table] = {"adequacy-over-seeds": adequacy, "alignment-over-seeds": alignment}
-    known = (*tables, *over_seeds)
+    known = (*BY_SEED, *OVER_SEEDS)
     if unknown := [name for name in names if name not in known]:
         raise SystemExit(f"there is no table {unknown[0]!r}; there are {', '.join(known)}")
-    wanted = names or known
-    for what, table in tables.items():
-        if what not in wanted:
-            continue
+    experiment = read_experiment(data_folder() / "experiments" / f"{folder.name}.yaml")
+    trained = [cell for cell in cells(experiment, folder.parent) if cell.state in ("trained", "done")]
+    runs = [(cell, run) for cell in trained if TEST in (run := open_run(cell.folder)).tests()]
+    if not runs:
+        raise SystemExit(f"{folder}: there is no training with translations of {TEST}")
+    for what in names or known:
         path = results_folder() / f"{folder.name}.{what}.csv"
-        parts = [table(runs).assign(seed=seed) for seed, runs in sorted(seeds.items())]
-        parts = [part for part in parts if not part.empty]
-        if not parts:
-            continue
-        found = pd.concat(parts, ignore_index=True)
-        found["system"] = found["system"].str.replace(rf"\{MARK}\d+", "", regex=True)
-        if path.is_file():
-            kept, keys = pd.read_csv(path), ["seed", "system"]
-            elsewhere = ~kept.set_index(keys).index.isin(found.set_index(keys).index)
-            found = pd.concat([kept[elsewhere], found], ignore_index=True)
-        found = found.sort_values("seed", kind="stable")
-        order = ["seed", *(column for column in found if column != "seed")]
-        _write(path, found[order])
-    systems = list(experiment.systems)
-    runs = [run for _, run in sorted(by_seed, key=lambda found: (systems.index(_system(found[1])), found[0]))]
-    for what, table in over_seeds.items():
-        found = table(runs) if what in wanted else pd.DataFrame()
-        if not found.empty:
-            found = found.replace({"system": {run.system: _system(run) for run in runs}})
-            if found["system"].iloc[0] != systems[0]:
-                raise SystemExit(f"{what}: there is no training of {systems[0]}, which the others stand beside")
-            _write(results_folder() / f"{folder.name}.{what}.csv", found)
+        if what in BY_SEED:
+            _write_by_seed(path, BY_SEED[what], runs)
+        else:
+            _write_over_seeds(path, OVER_SEEDS[what], runs, list(experiment.systems))
 
 
-def _system(run: Run) -> str:
-    """The system's name in the grid: that of the run's folder without its seed."""
-    return run.name.partition(MARK)[0]
+def _write_by_seed(path: Path, table: Table, runs: Trained) -> None:
+    """The table of each seed's runs; rows of seeds and systems that are not here stay as they were."""
+    parts = []
+    for seed in sorted({cell.seed for cell, _ in runs}):
+        of_seed = [run for cell, run in runs if cell.seed == seed]
+        parts.append(table(sorted(of_seed, key=lambda run: run.name)).assign(seed=seed))
+    parts = [part for part in parts if not part.empty]
+    if not parts:
+        return
+    found = pd.concat(parts, ignore_index=True)
+    # A name may stand within another: "rule: attention of transformer.seed-1".
+    found["system"] = found["system"].str.replace(rf"{re.escape(MARK)}\d+", "", regex=True)
+    if path.is_file():
+        kept, keys = pd.read_csv(path), ["seed", "system"]
+        elsewhere = ~kept.set_index(keys).index.isin(found.set_index(keys).index)
+        found = pd.concat([kept[elsewhere], found], ignore_index=True)
+    found = found.sort_values("seed", kind="stable")
+    _write(path, found[["seed", *(column for column in found if column != "seed")]])
+
+
+def _write_over_seeds(path: Path, table: Table, runs: Trained, systems: Sequence[str]) -> None:
+    """The table of all runs, in the grid's order of systems."""
+    ordered = sorted(runs, key=lambda trained: (systems.index(trained[0].system), trained[0].seed))
+    found = table([run for _, run in ordered])
+    if found.empty:
+        return
+    found = found.replace({"system": {run.system: cell.system for cell, run in runs}})
+    if found["system"].iloc[0] != systems[0]:
+        raise SystemExit(f"{path.name}: there is no training of {systems[0]}, which the others stand beside")
+    _write(path, found)
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:

@@ -41,12 +41,11 @@ def test_a_difference_of_that_size_is_seen_in_four_of_five_experiments():
 
 
 def test_the_error_of_the_sentences_is_what_the_seeds_leave_of_the_interval():
-    by_seed, error = [0.2, 1.0, 0.6], 0.35
-    of_seeds = student.ppf(0.975, 2) * np.std(by_seed, ddof=1) / math.sqrt(3)
-    half = math.hypot(of_seeds, norm.ppf(0.975) * error)
-    assert sentence_error(0.6 - half, 0.6 + half, by_seed) == pytest.approx(error)
-    assert sentence_error(0.6 - of_seeds / 2, 0.6 + of_seeds / 2, by_seed) == 0.0
-    assert sentence_error(-0.7, 0.7, [0.0]) == pytest.approx(0.7 / norm.ppf(0.975))
+    error, seed_error = 0.35, np.std([0.2, 1.0, 0.6], ddof=1) / math.sqrt(3)
+    of_seeds = student.ppf(0.975, 2) * seed_error
+    assert sentence_error(math.hypot(of_seeds, norm.ppf(0.975) * error), 3, seed_error) == pytest.approx(error)
+    assert sentence_error(of_seeds / 2, 3, seed_error) == 0.0
+    assert sentence_error(0.7, 1, 0.0) == pytest.approx(0.7 / norm.ppf(0.975))
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])

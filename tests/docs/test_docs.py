@@ -114,6 +114,13 @@ def test_generated_tables_are_those_of_their_files(page):
     assert tables.filled(TEXTS[page]) == TEXTS[page], "run `python docs/tables.py`"
 
 
+def test_a_cell_is_empty_where_a_number_is_missing_and_not_where_a_word_looks_like_it():
+    assert (
+        tables.written("{name}: {gain:+.1f}", {"name": "dominant", "gain": 1.0, "p": float("nan")}) == "dominant: +1.0"
+    )
+    assert tables.written("{name}: {gain:+.1f}", {"name": "dominant", "gain": float("nan")}) == ""
+
+
 def test_every_table_that_is_described_stands_on_a_page():
     described = tomllib.loads((ROOT / "docs" / "tables.toml").read_text(encoding="utf-8"))
     shown = re.findall(r"^<!-- table: (\S+) -->", "\n".join(TEXTS.values()), flags=re.MULTILINE)

@@ -167,34 +167,39 @@ def comparison_table(
     """Each run against the baseline: system, metric, score, delta, low, high (of the difference), p_value, p_holm."""
     import pandas as pd
 
-    from analyses import significance
-
     opened = {run.name: run.translations(test) for run in runs}
     if baseline not in opened:
         raise RunError(f"the baseline {baseline!r} is not among the runs compared: {', '.join(opened)}")
-    rows = []
-    for metric in metrics:
-        extracted = statistics_of_all(runs, opened, metric, counting=counting)
-        base = extracted[baseline]
-        systems = {run.name: extracted[run.name] for run in runs if run.name != baseline}
-        comparisons = _tested(base, systems, method)
-        adjusted = significance.holm([comparison.p_value for comparison in comparisons.values()])
-        rows += [
-            {
-                "system": name,
-                "baseline": baseline,
-                "metric": base.metric,
-                "score": comparison.system_score,
-                "delta": comparison.delta,
-                "low": comparison.low,
-                "high": comparison.high,
-                "p_value": comparison.p_value,
-                "p_holm": float(p),
-                "method": comparison.method,
-            }
-            for (name, comparison), p in zip(comparisons.items(), adjusted, strict=True)
-        ]
-    return pd.DataFrame(rows)
+    extracted = (statistics_of_all(runs, opened, metric, counting=counting) for metric in metrics)
+    return pd.concat(
+        [compared(by_run, baseline, method) for by_run in extracted] or [pd.DataFrame()], ignore_index=True
+    )
+
+
+def compared(statistics: Mapping[str, Statistics], baseline: str, method: str = "bootstrap") -> pd.DataFrame:
+    """Each system's statistics against the baseline's under one metric: columns of `comparison_table`."""
+    import pandas as pd
+
+    from analyses import significance
+
+    base = statistics[baseline]
+    comparisons = _tested(base, {name: one for name, one in statistics.items() if name != baseline}, method)
+    adjusted = significance.holm([comparison.p_value for comparison in comparisons.values()])
+    return pd.DataFrame(
+        {
+            "system": name,
+            "baseline": baseline,
+            "metric": base.metric,
+            "score": comparison.system_score,
+            "delta": comparison.delta,
+            "low": comparison.low,
+            "high": comparison.high,
+            "p_value": comparison.p_value,
+            "p_holm": float(p),
+            "method": comparison.method,
+        }
+        for (name, comparison), p in zip(comparisons.items(), adjusted, strict=True)
+    )
 
 
 def pair_table(

@@ -66,13 +66,14 @@ def translate_test(
 ) -> Translations:
     """Translate a test set with a run and write the result into it. `search` changes the run's search settings.
 
-    engine: what searches, if not the workbench; its name is stored.
+    engine: what searches, if not the workbench; its name is stored, and so is the device that the model is on.
     Under `torchrun` the ranks share the batches; the files are the same as from one process with as many threads.
     """
     # Before the weights are read: training may go on meanwhile.
     made_by = {**run.made_by, **({"engine": engine.name} if engine else {})}
     if translator is None:
         translator = loaded(run, device)
+    made_by["device"] = translator.device.type
     search = SearchConfig.by_current_names(search)
     check_translation(run, test_set.name, trees, search)
     began = time.perf_counter()

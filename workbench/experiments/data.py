@@ -88,6 +88,7 @@ def _prepare_controlled(folder: Path, data: DataFiles, say: Say) -> None:
         {name: text[name] for name in tests},
         pieces=data.pieces,
         kind=data.kind,
+        joint=data.joint,
         source_language="en",
         target_language="de",
         truths={name: written / f"{name}.truth.jsonl" for name in ("dev", *tests)},

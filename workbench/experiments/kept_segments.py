@@ -36,6 +36,9 @@ class Cell(NamedTuple):
 
 
 Kept = dict[Cell, "Statistics"]
+# How a cell was made, as keys to be compared: "trained", by `grid.training_key`, and "searched".
+Made = Mapping[str, str]
+MADE = ("trained", "searched")
 
 
 def towards(references: Sequence[Sequence[str]]) -> str:
@@ -43,11 +46,11 @@ def towards(references: Sequence[Sequence[str]]) -> str:
     return hashlib.sha256(json.dumps([list(stream) for stream in references]).encode()).hexdigest()
 
 
-def read(path: Path, tests: Mapping[str, str], trainings: Mapping[str, str] = MappingProxyType({})) -> Kept:
+def read(path: Path, tests: Mapping[str, str], made: Mapping[str, Made] = MappingProxyType({})) -> Kept:
     """The statistics in a file, none if there is no file, without those that earlier versions cut to whole numbers.
 
-    tests: digest of the references, of each test set at hand; trainings: of each system what its trainings are
-    (`grid.training_key`). Raises ConfigError for a file that is damaged, and for one of other references or trainings.
+    tests: digest of the references, of each test set at hand; made: of each system how its cells have to be made.
+    Raises ConfigError for a file that is damaged, and for one of other references, trainings or searches.
     """
     from analyses.scores import Statistics
 
@@ -67,16 +70,15 @@ def read(path: Path, tests: Mapping[str, str], trainings: Mapping[str, str] = Ma
             cell = Cell(*entry["cell"])
             if cell.metric in NO_COUNTS and _counts(arrays[str(number)]):
                 continue
-            trained = trainings.get(cell.system)
-            if trained is not None and entry.get("trained", trained) != trained:
-                changed.append(cell.system)
+            wanted = made.get(cell.system, {})
+            changed += [f"{cell.system} was {how}" for how, key in wanted.items() if entry.get(how, key) != key]
             kept[cell] = Statistics(cell.metric, values, entry["signature"], entry["options"])
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{path}: no statistics of an experiment's cells ({error}); take it out") from None
     if other := [test for test, digest in about["tests"].items() if tests.get(test, digest) != digest]:
         raise ConfigError(f"{path}: its cells were scored by other references of {other[0]} than are here; take it out")
     if changed:
-        raise ConfigError(f"{path}: {changed[0]} was trained with other settings than the grid has now; take it out")
+        raise ConfigError(f"{path}: {changed[0]} with other settings than the grid has now; take it out")
     return kept
 
 
@@ -90,20 +92,22 @@ def _about(path: Path) -> dict[str, Any]:
     return {} if arrays is None or ABOUT not in arrays else json.loads(arrays[ABOUT].tobytes())
 
 
-def write(path: Path, kept: Kept, tests: Mapping[str, str], trained: Mapping[Cell, str] = MappingProxyType({})) -> None:
-    """Write the statistics; test sets and trainings that the file knows already stay known. Raises OSError.
+def write(path: Path, kept: Kept, tests: Mapping[str, str], made: Mapping[Cell, Made] = MappingProxyType({})) -> None:
+    """Write the statistics; what the file knows of test sets and cells already stays known. Raises OSError.
 
-    tests: as for `read`; trained: what the trainings of cells are (`grid.training_key`), where it is known.
+    tests: as for `read`; made: how cells were made, where it is known.
     """
     before = _about(path)
-    known = {Cell(*entry["cell"]): entry["trained"] for entry in before.get("cells", []) if "trained" in entry}
-    known.update(trained)
+    known: dict[Cell, Made] = {
+        Cell(*entry["cell"]): {how: entry[how] for how in MADE if how in entry} for entry in before.get("cells", [])
+    }
+    known |= {cell: {**known.get(cell, {}), **how} for cell, how in made.items()}
     cells = sorted(kept)
     about = {
         "tests": {**before.get("tests", {}), **tests},
         "cells": [
             {"cell": list(cell), "signature": kept[cell].signature, "options": dict(kept[cell].options)}
-            | ({"trained": known[cell]} if cell in known else {})
+            | dict(known.get(cell, {}))
             for cell in cells
         ],
     }

@@ -5,17 +5,17 @@ A grid may be unfinished: missing cells are listed with the results. Scores come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from core_models.files.file_marks import atomic_replace_files
 from core_models.settings import nearest
-from workbench.experiments import kept_segments
-from workbench.experiments.grid import Cell, Experiment, cells, training_key
-from workbench.experiments.kept_segments import Kept
+from workbench.experiments.cell_statistics import counted, named
+from workbench.experiments.grid import Experiment, cells
+from workbench.experiments.kept_segments import Cell, Kept
 from workbench.store.csv_cells import csv_text
-from workbench.store.runs import Run, RunError, open_run
+from workbench.store.runs import RunError, open_run
 from workbench.store.training_logs import training_table
 
 if TYPE_CHECKING:
@@ -27,27 +27,6 @@ if TYPE_CHECKING:
 METRICS = ("bleu", "chrf")
 DEV_LOSSES = ["system", "seed", "step", "tokens", "seconds", "dev_loss"]
 LENGTH_GROUPS = 6  # of sources, as many as Duan 2020, Figure 2, has
-
-
-def segments(experiment: Experiment, root: Path, path: Path, metrics: Sequence[str] = METRICS) -> Kept:
-    """The statistics of all finished cells that are here, and of those that a file has; writes both into the file.
-
-    Raises ConfigError for a file of something else, of other references, or of other settings of the grid's systems.
-    """
-    here: Kept = {}
-    tests = {}
-    for test in experiment.data.test_names:
-        runs = dict(_runs(experiment, root, test, None))
-        if text := _text(experiment, root, test, runs):
-            tests[test] = kept_segments.towards(text.references)
-        for metric in metrics:
-            for system, by_seed in _statistics(runs, test, metric).items():
-                here |= {kept_segments.Cell(system, seed, test, metric): one for seed, one in by_seed.items()}
-    trainings = {system: training_key(experiment, system) for system in experiment.systems}
-    kept = {**kept_segments.read(path, tests, trainings), **here}
-    if here:
-        kept_segments.write(path, kept, tests, {cell: trainings[cell.system] for cell in here})
-    return kept
 
 
 def cell_table(
@@ -100,7 +79,7 @@ def _updates(earlier: Path) -> dict[tuple[str, int], tuple[int | None, int | Non
     return dict(zip(zip(done["system"], done["seed"], strict=True), numbers.itertuples(index=False), strict=True))
 
 
-def _score_of(cell: kept_segments.Cell, statistics: Statistics) -> dict[str, Any]:
+def _score_of(cell: Cell, statistics: Statistics) -> dict[str, Any]:
     """The score of a kept cell with its interval over sentences, as columns of `cell_table`."""
     from analyses.seeds import over_seeds
 
@@ -134,27 +113,19 @@ def seed_tables(
     by one method, over all test sets and checkpoints together.
     """
     from analyses import seeds
-    from workbench.evaluation.scoring import comparison_table
+    from workbench.evaluation.scoring import compared
 
     baseline = baseline or next(iter(experiment.systems))
     if baseline not in experiment.systems:
         raise RunError(f"--baseline {baseline!r}: {nearest(baseline, list(experiment.systems))}")
     scores, comparisons = [], []
-    for test in experiment.data.test_names:
-        for metric in metrics:
-            for step in (None, *checkpoints):
-                runs = dict(_runs(experiment, root, test, step))
-                statistics = _statistics(runs, test, metric)
-                if step is None:
-                    statistics = _with_kept(experiment, statistics, kept, test, metric)
-                base = _named(baseline, step)
-                scores.append(seeds.score_table(statistics, samples).assign(test=test))
-                comparisons.append(seeds.comparison_table(statistics, base, samples).assign(test=test))
-                single = [by_seed for by_seed in runs.values() if len(experiment.seeds) == 1]
-                if base in runs and len(single) > 1:
-                    opened = [run for by_seed in single for run in by_seed.values()]
-                    signs = comparison_table(opened, test, base, "sign", [metric])
-                    comparisons.append(signs.assign(test=test, seeds=1))
+    for one in counted(experiment, root, metrics, kept, (None, *checkpoints)):
+        base = named(baseline, one.step)
+        scores.append(seeds.score_table(one.statistics, samples).assign(test=one.test))
+        comparisons.append(seeds.comparison_table(one.statistics, base, samples).assign(test=one.test))
+        if len(experiment.seeds) == 1 and base in one.statistics and len(one.statistics) > 1:
+            single = {system: by_seed[experiment.seeds[0]] for system, by_seed in one.statistics.items()}
+            comparisons.append(compared(single, base, "sign").assign(test=one.test, seeds=1))
     return _stacked(scores), _one_family(_stacked(comparisons))
 
 
@@ -175,14 +146,12 @@ def pair_differences(
     from analyses import seeds
 
     parts = []
-    for test in experiment.data.test_names:
-        runs = dict(_runs(experiment, root, test, None))
-        for metric in metrics:
-            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
-            while len(statistics) > 1:
-                first = next(iter(statistics))
-                parts.append(seeds.comparison_table(statistics, first, samples).assign(test=test))
-                del statistics[first]
+    for one in counted(experiment, root, metrics, kept):
+        systems = dict(one.statistics)
+        while len(systems) > 1:
+            first = next(iter(systems))
+            parts.append(seeds.comparison_table(systems, first, samples).assign(test=one.test))
+            del systems[first]
     return _stacked(parts).drop(columns="p_holm") if parts else pd.DataFrame()
 
 
@@ -207,26 +176,20 @@ def length_differences(
 
     base, parts = baseline or next(iter(experiment.systems)), []
     first: dict[str, tuple[str, Mapping[str, BySeed]]] = {}
-    for test in experiment.data.test_names:
-        runs = dict(_runs(experiment, root, test, None))
-        text = _text(experiment, root, test, runs)
-        if text is None:
+    for one in counted(experiment, root, metrics, kept):
+        if one.text is None or base not in one.statistics:
             continue
-        for metric in metrics:
-            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
-            groups = buckets.quantiles([len(source.split()) for source in text.sources], LENGTH_GROUPS)
-            if base not in statistics:
-                continue
-            measured: dict[str, Mapping[str, BySeed]] = {metric: statistics}
-            if metric == "bleu":
-                measured["length-ratio"] = _length_ratios(statistics)
-            for name, compared in measured.items():
-                of_groups = buckets.differences_over_seeds(compared, groups, base, samples)
-                first_test, on_first = first.setdefault(name, (test, compared))
-                if first_test != test:
-                    more = seeds.gain_differences(on_first, compared, base, samples)
-                    of_groups = _stacked([of_groups, more.assign(bucket=f"{test} - {first_test}")])
-                parts.append(of_groups.assign(baseline=base, metric=name, test=test))
+        groups = buckets.quantiles([len(source.split()) for source in one.text.sources], LENGTH_GROUPS)
+        measured: dict[str, Mapping[str, BySeed]] = {one.metric: one.statistics}
+        if one.metric == "bleu":
+            measured["length-ratio"] = _length_ratios(one.statistics)
+        for name, systems in measured.items():
+            of_groups = buckets.differences_over_seeds(systems, groups, base, samples)
+            first_test, on_first = first.setdefault(name, (one.test, systems))
+            if first_test != one.test:
+                more = seeds.gain_differences(on_first, systems, base, samples)
+                of_groups = _stacked([of_groups, more.assign(bucket=f"{one.test} - {first_test}")])
+            parts.append(of_groups.assign(baseline=base, metric=name, test=one.test))
     return _stacked(parts or [pd.DataFrame(columns=[*buckets.DIFFERENCES, "baseline", "metric", "test"])])
 
 
@@ -255,11 +218,8 @@ def additivity(
     from analyses import seeds
 
     base, parts = baseline or next(iter(experiment.systems)), []
-    for test in experiment.data.test_names:
-        runs = dict(_runs(experiment, root, test, None))
-        for metric in metrics:
-            statistics = _with_kept(experiment, _statistics(runs, test, metric), kept, test, metric)
-            parts.append(seeds.additivity_table(statistics, base, samples).assign(test=test))
+    for one in counted(experiment, root, metrics, kept):
+        parts.append(seeds.additivity_table(one.statistics, base, samples).assign(test=one.test))
     return _stacked(parts)
 
 
@@ -307,74 +267,6 @@ def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 
 
-def _runs(experiment: Experiment, root: Path, test: str, step: int | None) -> Iterator[tuple[str, dict[int, Run]]]:
-    """The runs (or their checkpoints) that can be scored on a test set, by system: seed -> run."""
-    for system in experiment.systems:
-        system_cells = (cell for cell in cells(experiment, root) if cell.system == system)
-        if runs_by_seed := {
-            cell.seed: run for cell in system_cells if (run := _scorable(cell, test, step)) is not None
-        }:
-            yield _named(system, step), runs_by_seed
-
-
-def _scorable(cell: Cell, test: str, step: int | None) -> Run | None:
-    if step is None:
-        return open_run(cell.folder) if cell.state == "done" else None
-    if not (cell.folder / "checkpoints" / f"step-{step:06d}.safetensors").is_file():
-        return None
-    run = open_run(f"{cell.folder}@{step}")
-    return run if test in run.tests() else None
-
-
-class _Text(NamedTuple):
-    sources: Sequence[str]
-    references: Sequence[Sequence[str]]
-
-
-def _text(experiment: Experiment, root: Path, test: str, runs: Mapping[str, Mapping[int, Run]]) -> _Text | None:
-    """The text of a test set: what a cell here has translated, else what is prepared for the grid's trainings."""
-    from core_models.text.parallel import TextError
-    from core_models.text.prepared import Prepared
-
-    for run in (run for by_seed in runs.values() for run in by_seed.values()):
-        translated = run.translations(test).test_set
-        return _Text(translated.sources, translated.all_references)
-    try:
-        text = Prepared.open(root / experiment.name / "data").test(test)
-    except TextError:
-        return None
-    return _Text(text.sources, [text.targets or []])
-
-
-def _named(system: str, step: int | None) -> str:
-    return system if step is None else f"{system}@{step}"
-
-
-def _statistics(runs: dict[str, dict[int, Run]], test: str, metric: str) -> dict[str, dict[int, Statistics]]:
-    from workbench.evaluation.scoring import references, statistics
-
-    opened = {run.reference: run.translations(test) for by_seed in runs.values() for run in by_seed.values()}
-    if opened:
-        references(opened)  # refuses runs that were tested on different sentences
-    return {
-        system: {seed: statistics(run, opened[run.reference], metric) for seed, run in by_seed.items()}
-        for system, by_seed in runs.items()
-    }
-
-
-def _with_kept(
-    experiment: Experiment, statistics: dict[str, dict[int, Statistics]], kept: Kept | None, test: str, metric: str
-) -> dict[str, dict[int, Statistics]]:
-    """The statistics by system and seed, with those of cells that are not here, in the experiment's order."""
-    both, kept = {}, kept or {}
-    for system in experiment.systems:
-        elsewhere = {seed: kept.get(kept_segments.Cell(system, seed, test, metric)) for seed in experiment.seeds}
-        by_seed = {**{seed: one for seed, one in elsewhere.items() if one is not None}, **statistics.get(system, {})}
-        if by_seed:
-            both[system] = dict(sorted(by_seed.items()))
-    return both
-
-
 def write_csv(experiment: Experiment, folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
     """Write tables to a folder, each as NAME.KEY.csv; of one without rows an earlier file is removed.
 
@@ -384,7 +276,9 @@ def write_csv(experiment: Experiment, folder: Path, tables: Mapping[str, pd.Data
     endings = [f"{key}.csv" for key in tables]
     with atomic_replace_files(folder / experiment.name, endings, "experiment table", _is_table) as part:
         for name, table in files.items():
-            (part / name).write_text(csv_text(table, "%.4f"), encoding="utf-8")
+            # Length ratios differ in the fourth digit.
+            digits = "%.6f" if name.endswith(".lengths.csv") else "%.4f"
+            (part / name).write_text(csv_text(table, digits), encoding="utf-8")
     return [folder / name for name in files]
 
 

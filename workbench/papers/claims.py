@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analyses.scores import LOWER_IS_BETTER
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.papers.experiment_differences import (
     COMPARISONS,
@@ -22,17 +21,18 @@ from workbench.papers.experiment_differences import (
     stored_differences,
     uncounted,
 )
-from workbench.papers.findings import SEED, measured_findings, reported_findings
+from workbench.papers.findings import REPEATED_TRAINING, measured_findings, reported_findings
 from workbench.papers.learning_rates import better_rate
-from workbench.papers.our_measurements import records
 from workbench.papers.our_results import experiment_systems
-from workbench.papers.presets import rows_of, settings_of
-from workbench.papers.schema import Paper, Row, Table
+from workbench.papers.presets import parts_of, rows_of, settings_of
+from workbench.papers.records import records
+from workbench.papers.schema import Paper, Row, Table, printed_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BACKBONES = ("transformer", "rnnsearch")
+METRIC = "bleu"  # of the gains: no paper prints another of our metrics
 HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecided", "differs by data", "not tried here"
 VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
@@ -94,10 +94,10 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
         if row.get("groups"):
             interval = least_at_level(row["groups"], row["left_out"], int(row["seeds"]), level)
             found.append((*interval, verdict(*interval, gain, share), math.nan))
-        elif row["repeat"] == SEED:
+        elif row["repeat"] == REPEATED_TRAINING:
             spread = (int(row["seeds"]), row["seed_error"], level)
             interval = at_level(row["gain"], low, high, *spread)
-            no_gain = row["measure"] in METRIC_NAMES and -ROUNDING < gain <= 0
+            no_gain = row["measure"] == METRIC and -ROUNDING < gain <= 0
             decided = verdict_of_no_gain(*interval) if no_gain else verdict(*interval, gain, share)
             found.append((*interval, decided, detectable_difference(low, high, *spread)))
         else:
@@ -120,22 +120,21 @@ def reported_gains(paper: Paper) -> pd.DataFrame:
             "label": _label(row),
             "base": base.label,
             "measure": column.measure,
-            "gain": float(row.values[column.key] - base.values[column.key]) * _sign(str(column.measure)),
+            "gain": float(row.values[column.key] - base.values[column.key]),
             "share": SHARE,
             "printed": "",
             "without": "",
-            "table": table.id.replace("-", " ", 1).capitalize(),
+            "table": printed_name(table.id),
             "data": column.label if len(table.columns) > 1 else table.data,
         }
         for table, row, base in _pairs(paper)
         for column in table.columns
-        if column.measure in METRIC_NAMES and column.key in row.values and column.key in base.values
+        if column.measure == METRIC and column.key in row.values and column.key in base.values
     ]
     gains = pd.DataFrame(rows, columns=REPORTED)
     means = gains.groupby("claim")["gain"].transform("mean")
     relation = means.map(lambda gain: "better" if gain > 0 else "no better" if gain > -ROUNDING else "worse")
-    metric = gains["measure"].map(METRIC_NAMES)
-    return gains.assign(says=gains["label"] + ": " + relation + " " + metric + " than " + gains["base"])
+    return gains.assign(says=gains["label"] + ": " + relation + f" {METRIC_NAMES[METRIC]} than " + gains["base"])
 
 
 def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
@@ -153,9 +152,11 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
         grid = path.parents[1] / f"{name}.yaml"
         systems, _ = experiment_systems(grid)
         for record in stored_differences(path):
-            if not {record["system"], record["baseline"]} <= systems.keys() or uncounted(name, record["system"]):
+            if record["metric"] != METRIC or uncounted(name, record["system"]):
                 continue
-            if record["metric"] == "bleu" and min(record["score"], record["score"] - record["delta"]) < MINIMUM_BLEU:
+            if not {record["system"], record["baseline"]} <= systems.keys():
+                continue
+            if min(record["score"], record["score"] - record["delta"]) < MINIMUM_BLEU:
                 continue
             system, baseline = systems[record["system"]], systems[record["baseline"]]
             for claim in _claims(pairs, system, baseline, record["metric"]):
@@ -197,8 +198,7 @@ def _pairs(paper: Paper) -> Iterator[tuple[Table, Row, Row]]:
 
 def _is_base(row: Row, of: Row) -> bool:
     """Return True for a plain backbone that has no setting but those of the compared row."""
-    settings, compared = settings_of(f":{row.settings}"), settings_of(f":{of.settings}")
-    return row.system in BACKBONES and not row.cited and settings <= compared
+    return row.system in BACKBONES and not row.cited and parts_of(row.settings) <= parts_of(of.settings)
 
 
 def _key(row: Row, base: Row, measure: str) -> str:
@@ -214,33 +214,25 @@ def _claims(pairs: Iterable[tuple[Table, Row, Row]], system: str, baseline: str,
     return {
         _key(row, base, measure)
         for table, row, base in pairs
-        if differs <= settings_of(f":{row.settings}")
-        and row in rows_of(table, system)
-        and base in rows_of(table, baseline)
+        if differs <= parts_of(row.settings) and row in rows_of(table, system) and base in rows_of(table, baseline)
     }
 
 
 def _measured(claim: str, data: str, record: dict[str, Any]) -> dict[str, Any]:
-    sign = _sign(record["metric"])
-    low, high = sorted((sign * record["low"], sign * record["high"]))
     return {
         "claim": claim,
         "measure": record["metric"],
         "data": data,
         "test": str(record["test"]),
-        "repeat": SEED,
+        "repeat": REPEATED_TRAINING,
         "seeds": int(record["seeds"]),
-        "gain": sign * float(record["delta"]),
-        "low": low,
-        "high": high,
+        "gain": float(record["delta"]),
+        "low": record["low"],
+        "high": record["high"],
         "seed_error": float(record["seed_error"]),
         "groups": (),
         "left_out": 0,
     }
-
-
-def _sign(measure: str) -> int:
-    return -1 if measure.upper() in LOWER_IS_BETTER else 1
 
 
 def verdict(low: float, high: float, reported: float, share: float = SHARE) -> str:

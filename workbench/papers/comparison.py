@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from workbench.evaluation.scoring import METRIC_NAMES
-from workbench.papers.our_measurements import Record, records
 from workbench.papers.our_results import SPEEDS, measures
+from workbench.papers.records import Record, records
 from workbench.papers.schema import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _printed(table: Table, row: Row, record: Record) -> Iterator[str]:
 def relative(table: Table, row: Row, column: Column) -> float | None:
     """The ratio of a row's printed number to its baseline's; None if either is missing."""
     base = table.baseline_of(row)
-    if base is None or not {row.key, base.key} <= {other.key for other in table.rows if column.key in other.values}:
+    if base is None or column.key not in row.values.keys() & base.values.keys():
         return None
     return float(row.values[column.key] / base.values[column.key])
 

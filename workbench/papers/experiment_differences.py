@@ -16,7 +16,7 @@ from typing import Any
 
 from core_models.resources import data_folder
 from workbench.evaluation.scoring import METRIC_NAMES
-from workbench.papers.our_measurements import records
+from workbench.papers.records import records
 from workbench.store.file_cache import KeptByFiles
 from workbench.store.runs import RunError
 
@@ -47,7 +47,7 @@ def former_default(experiment: str, *systems: str) -> str:
 
 
 def uncounted(experiment: str, system: str) -> bool:
-    """Whether the ledger leaves out a system's differences, since something else than the systems differs."""
+    """Whether the ledger leaves out a system's gain over the grid's baseline, since updates or words differ too."""
     return system in _uncounted().get(experiment, [])
 
 
@@ -103,7 +103,8 @@ def difference(path: Path, system: str, baseline: str, metric: str, test: str) -
 
     It is the stored one, of comparisons or else of pairs. Where no pairs are stored, seeds are paired, and the error of
     the sentences is that of both differences to the experiment's baseline together, which is too large rather than too
-    small: both share the baseline's. Raises RunError for systems that are not there.
+    small: both share the baseline's, and fewer seeds are taken to average less of it. Raises RunError for systems that
+    are not there.
     """
     from analyses.power import interval
 
@@ -121,17 +122,20 @@ def difference(path: Path, system: str, baseline: str, metric: str, test: str) -
         raise RunError(f"{path}: no difference of {missing[0]!r} by {metric} on {test}")
     scores = _scores(path)
     by_seed = list(_by_seed(scores, system, baseline, metric, test).values())
-    errors = [_sentence_error(stored[name], scores) for name in (system, baseline)]
-    low, high = interval(by_seed, math.hypot(*errors))
     count = len(by_seed)
+    errors = [_sentence_error(stored[name], count) for name in (system, baseline)]
+    low, high = interval(by_seed, math.hypot(*errors))
     return {"delta": sum(by_seed) / count, "low": low, "high": high, "seeds": count,
             "seed_error": seed_error(by_seed, count)}  # fmt: skip
 
 
-def _sentence_error(row: Mapping[str, Any], scores: Scores) -> float:
+def _sentence_error(row: Mapping[str, Any], count: int) -> float:
+    """The error of the sentences of a stored difference, were it one of `count` seeds, at most as many as it has."""
     from analyses.power import sentence_error
 
-    return sentence_error(row["low"], row["high"], list(_differences_of(row, scores).values()))
+    seeds, error = int(row["seeds"]), float(row["seed_error"])
+    of_sentences = sentence_error((row["high"] - row["low"]) / 2, seeds, 0.0 if math.isnan(error) else error)
+    return of_sentences * math.sqrt(max(1.0, seeds / count))
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -12,7 +12,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core_models.resources import data_folder
 from workbench.papers.arithmetic_checks import evaluate
 from workbench.papers.experiment_differences import (
     COMPARISONS,
@@ -22,20 +21,21 @@ from workbench.papers.experiment_differences import (
     seed_error,
 )
 from workbench.papers.learning_rates import better_rate
+from workbench.papers.load import library
 from workbench.papers.our_results import experiment_systems
-from workbench.papers.schema import Measurement, Paper
+from workbench.papers.schema import Measurement, Paper, resolve
 from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SEED, MEASURED = "training", "measurement"  # what is repeated
+REPEATED_TRAINING, REPEATED_MEASUREMENT = "training", "measurement"
 
 
 def reported_findings(paper: Paper) -> Iterator[dict[str, Any]]:
     """The findings as rows of `claims.REPORTED`."""
     for finding in paper.findings:
-        gain = evaluate(finding.reported, lambda reference: float(paper.value(reference)))
+        gain = evaluate(finding.reported, lambda reference: float(resolve(reference, paper, library())))
         yield {
             "claim": f"finding/{finding.id}",
             "kind": finding.kind,
@@ -65,44 +65,45 @@ def measured_findings(paper: Paper, results: Path | None = None) -> Iterator[dic
                 "claim": f"finding/{finding.id}",
                 "measure": finding.unit,
                 "data": ours.setting or ours.experiment or ours.file,
-                "note": _note(ours),
+                "note": _note(ours, folder),
                 "test": ours.test if ours.experiment else "",
-                "repeat": MEASURED if ours.rows == "rounds" else SEED,
-                "tuned": _tuned(ours),
+                "repeat": REPEATED_MEASUREMENT if ours.rows == "rounds" else REPEATED_TRAINING,
+                "tuned": _tuned(ours, folder),
                 "groups": (),
                 "left_out": 0,
                 **row,
             }
 
 
-def _note(ours: Measurement) -> str:
+def _note(ours: Measurement, folder: Path) -> str:
     """The former default that a difference of an experiment was trained with, if it has changed since."""
     if not ours.experiment:
         return ""
-    systems, _ = experiment_systems(_grid(ours))
+    systems, _ = experiment_systems(_grid(ours, folder))
     return former_default(ours.experiment, *(systems.get(name, name) for name in (ours.system, ours.baseline)))
 
 
-def _grid(ours: Measurement) -> Path:
-    """The file of its experiment, which the name of a result file begins with."""
-    return data_folder() / "experiments" / f"{ours.experiment or ours.file.rpartition('.')[0]}.yaml"
+def _grid(ours: Measurement, folder: Path) -> Path:
+    """The file of its experiment, which the name of a result file begins with; it lies beside the results' folder."""
+    return folder.parent / f"{ours.experiment or ours.file.rpartition('.')[0]}.yaml"
 
 
-def _tuned(ours: Measurement) -> bool:
+def _tuned(ours: Measurement, folder: Path) -> bool:
     """Whether no learning rate is known to be better for what it is measured of, and for what that stands beside."""
-    systems, _ = experiment_systems(_grid(ours))
+    grid = _grid(ours, folder)
+    systems, _ = experiment_systems(grid)
     if not systems:
         return True
     first = next(iter(systems))
-    system, baseline = ours.system, ours.baseline
-    if ours.file:
-        named = ours.where.get("system")
-        system = str(named) if named in systems else first
-        # A stored difference is to the grid's first system; a property less a number or a rule is of one system.
-        baseline = system if ours.minus else first
-        if isinstance(ours.minus, Mapping) and ours.minus.get("system") in systems:
-            baseline = str(ours.minus["system"])
-    return better_rate(_grid(ours), system, baseline) is None
+    if ours.experiment:
+        return better_rate(grid, ours.system, ours.baseline) is None
+    names = {**{description: name for name, description in systems.items()}, **{name: name for name in systems}}
+    system = names.get(str(ours.where.get("system")), first)
+    # A stored difference is to the grid's first system; a property less a number or a rule is of one system.
+    baseline = ours.baseline or (system if ours.minus else first)
+    if isinstance(ours.minus, Mapping):
+        baseline = names.get(str(ours.minus.get("system")), baseline)
+    return better_rate(grid, system, baseline) is None
 
 
 def _of_experiment(ours: Measurement, folder: Path) -> dict[str, Any]:
@@ -140,12 +141,15 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
             values, errors = (100 * numbers / (1 - others) for numbers in (values, errors))
     if ours.rows == "rounds":
         return _over_rounds(rows, ours.value, values)
+    if len(values) > 1 and "seed" not in rows:
+        raise RunError(f"{path}: there are {len(values)} rows of {dict(ours.where)}, and no seeds that tell them apart")
     if len(values) == 1:
         seeds = int(rows["seeds"].iloc[0]) if "seeds" in rows else 1
         low, high = float(values[0] - errors[0]), float(values[0] + errors[0])
         if isinstance(ours.minus, Decimal):  # an interval need not lie evenly around its value
             low, high = (float(rows[name].iloc[0]) - float(ours.minus) for name in (ours.low, ours.high))
-        error = float(rows["seed_error"].iloc[0]) if "seed_error" in rows else seed_error([], seeds)
+        of_one = isinstance(ours.minus, Decimal) and "seed_error" in rows
+        error = float(rows["seed_error"].iloc[0]) if of_one else seed_error([], seeds)
         row = {"gain": float(values[0]), "low": low, "high": high, "seeds": seeds, "seed_error": error}
         return {**row, **_groups(table, ours, path)}
     return _over_seeds(values, errors)
@@ -158,6 +162,8 @@ def _groups(table: pd.DataFrame, ours: Measurement, path: Path) -> dict[str, Any
     least = ours.where.get("bucket")
     if least not in LEAST_ROWS:
         return {}
+    if ours.minus or ours.value != "delta":
+        raise RunError(f"{path}: a least difference of groups stands in the column delta, with nothing subtracted")
     rows = _chosen(table, {name: value for name, value in ours.where.items() if name != "bucket"}, path)
     groups = rows.dropna(subset=["low_edge"])[["delta", "low", "high", "seed_error"]]
     return {"groups": tuple(groups.itertuples(index=False, name=None)), "left_out": LEAST_ROWS.index(least)}
@@ -182,8 +188,8 @@ def _over_seeds(values: Any, half_widths: Any) -> dict[str, Any]:
     """The mean of several trainings; all were tested on the same words, so the mean has as large an error of them."""
     from analyses.power import interval, sentence_error
 
-    by_seed, reach = [float(value) for value in values], float(half_widths.mean())
-    low, high = interval(by_seed, sentence_error(-reach, reach, []))
+    by_seed = [float(value) for value in values]
+    low, high = interval(by_seed, sentence_error(float(half_widths.mean()), 1, 0.0))
     count = len(by_seed)
     center, error = sum(by_seed) / count, seed_error(by_seed, count)
     return {"gain": center, "low": low, "high": high, "seeds": count, "seed_error": error}

@@ -12,7 +12,7 @@ from statistics import mean
 
 from core_models.config import TrainingConfig
 from workbench.experiments.grid import Experiment, read_experiment, training_key
-from workbench.papers.our_measurements import records
+from workbench.papers.records import records
 from workbench.store.file_cache import KeptByFiles
 
 LOSSES = ".dev-losses.csv"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from workbench.papers import claims
-from workbench.papers.findings import SEED
-from workbench.papers.our_measurements import records
+from workbench.papers.findings import REPEATED_TRAINING
+from workbench.papers.records import records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,15 +79,16 @@ def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
     counted = claims.counting(measured)
     yield from map(_gain_in_words, records(counted))
     others = measured.drop(counted.index)
-    tuned = others["tuned"].astype(bool)
-    if tuned.any():  # so they lack other seeds
-        yield f"and {tuned.sum()} of one {measured['repeat'].iloc[0]}"
-    if not tuned.all():
-        yield f"and {(~tuned).sum()} at a rate with a higher dev loss"
+    # Where no rate is the best known one, what is left out lacks other seeds.
+    untuned = ~others["tuned"].astype(bool) & bool(counted["tuned"].astype(bool).any())
+    if not untuned.all():
+        yield f"and {(~untuned).sum()} of one {measured['repeat'].iloc[0]}"
+    if untuned.any():
+        yield f"and {untuned.sum()} at a rate with a higher dev loss"
 
 
 def _gain_in_words(record: dict[str, Any]) -> str:
-    count, repeat = record["seeds"], {SEED: "seed"}.get(record["repeat"], record["repeat"])
+    count, repeat = record["seeds"], {REPEATED_TRAINING: "seed"}.get(record["repeat"], record["repeat"])
     repeats = f"{count} {repeat}{'s' * (count > 1)}"
     where = ", ".join(filter(None, (record["data"], record["note"], record["test"], repeats)))
     gain, *interval = (_number(record[name], record["measure"]) for name in ("gain", "decisive_low", "decisive_high"))

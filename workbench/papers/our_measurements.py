@@ -17,16 +17,15 @@ from workbench.evaluation.adequacy import ADEQUACY
 from workbench.evaluation.alignment_error import ALIGNMENT_ERROR
 from workbench.evaluation.result_cache import of_forced_references, of_translations
 from workbench.evaluation.translate import prepared_of
+from workbench.papers.records import Record
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
 
 # part: of the test set; iteration: of a routing; how: notes on the measurement.
 FIELDS = ["measure", "score", "low", "high", "n", "signature", "system", "where", "data", "test", "languages", "how",
           "iteration", "part"]  # fmt: skip
-Record = dict[str, Any]
 SPEED_TABLES = "*speed*.csv"
 MAX_TRACED = 200  # sentences read from a trace, the first ones
 PROXIES = ("over", "under")  # we count by alignment links, papers report human counts
@@ -39,11 +38,6 @@ _MEASURE_OF_COLUMN = {
     "decode_ratio": "decode-speed",
 }
 _SHARED_SETTINGS = ("backbone", "preset", "d_model", "embedding")  # settings that a system and its baseline share
-
-
-def records(table: pd.DataFrame) -> list[Record]:
-    """The rows of a table."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def origin_fields(run: Run, test: str) -> Record:
@@ -153,11 +147,12 @@ def _training_speed(run: Run) -> Speed:
 
 
 def _decoding_speed(run: Run, test: str) -> Speed:
-    """Sentences of a test set per second, with the search settings as conditions."""
+    """Sentences of a test set per second, with engine, device and search settings as conditions."""
     if test not in run.tests():
         return None
     meta = run.translations(test).meta
-    return (meta["sentences"] / meta["seconds"], meta.get("search")) if meta.get("seconds") else None
+    conditions = [meta.get(name) for name in ("engine", "device", "search")]
+    return (meta["sentences"] / meta["seconds"], conditions) if meta.get("seconds") else None
 
 
 def _routing(run: Run, test: str) -> Iterator[Record]:

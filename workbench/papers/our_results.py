@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_models.config import TrainingConfig
-from core_models.resources import data_folder
 from core_models.settings import parse
 from workbench.evaluation import bucketed_scores, scoring
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments.grid import read_experiment
 from workbench.papers import our_measurements
-from workbench.papers.our_measurements import Record, records
+from workbench.papers.experiment_differences import results_folder
 from workbench.papers.presets import columns_with_values, rows_of, settings_of
+from workbench.papers.records import Record, records
 from workbench.papers.schema import Row, Table
 from workbench.store.file_cache import KeptByFiles
 from workbench.store.runs import Run, RunError, trained_as
@@ -49,7 +49,7 @@ def our_results(table: Table, runs: Sequence[Run], test: str, results: Path | No
     """
     import pandas as pd
 
-    results = results or data_folder() / "experiments" / "results"
+    results = results or results_folder()
     collected: list[Record] = []
     covered: set[tuple[str, str]] = set()
     for source in (

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core_models.config import ModelConfig
 from core_models.settings import settings_in
 from workbench.papers.arithmetic_checks import check_table
-from workbench.papers.schema import Case, Check, Column, Paper, Row, Table, resolve
+from workbench.papers.records import records
+from workbench.papers.schema import Case, Check, Column, Paper, Row, Table, printed_name, resolve
 from workbench.store.runs import Run
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Preset:
     @property
     def title(self) -> str:
         """The paper's name for it, e.g. Table 1."""
-        return self.id.replace("-", " ", 1).capitalize()
+        return printed_name(self.id)
 
 
 def presets(papers: Mapping[str, Paper]) -> dict[str, dict[str, Preset]]:
@@ -65,19 +66,19 @@ def rows_of(table: Table, system: str) -> list[Row]:
     other papers count only if the paper has no row of its own.
     """
     name, settings = system.partition(":")[0], settings_of(system)
-    fitting = [row for row in table.rows if row.system == name and _parts(row.settings) <= settings]
+    fitting = [row for row in table.rows if row.system == name and parts_of(row.settings) <= settings]
     candidates = [row for row in fitting if not row.cited] or fitting
-    most = max((len(_parts(row.settings)) for row in candidates), default=0)
-    return [row for row in candidates if len(_parts(row.settings)) == most]
+    most = max((len(parts_of(row.settings)) for row in candidates), default=0)
+    return [row for row in candidates if len(parts_of(row.settings)) == most]
 
 
 def settings_of(system: str) -> set[str]:
     """The settings of NAME:key=value,key=value."""
-    return _parts(system.partition(":")[2])
+    return parts_of(system.partition(":")[2])
 
 
-def _parts(settings: str) -> set[str]:
-    """key=value of each setting, by the names of today."""
+def parts_of(settings: str) -> set[str]:
+    """key=value of each setting of key=value,key=value, by the names of today."""
     parts = (part.partition("=") for part in settings_in(settings))
     return {f"{ModelConfig.former_names.get(key, key)}{sign}{value}" for key, sign, value in parts}
 
@@ -93,10 +94,6 @@ def in_row_order(table: Table, runs: Sequence[Run]) -> list[Run]:
     return sorted(runs, key=rank)
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
 def checks_of(papers: Mapping[str, Paper], name: str, table: str = "") -> pd.DataFrame:
     """The checks of a paper that involve a table; without `table` those that involve none.
 
@@ -110,7 +107,7 @@ def checks_of(papers: Mapping[str, Paper], name: str, table: str = "") -> pd.Dat
     checks = {check.id: check for check in paper.checks if _touches(check, tables) == bool(table)}
     outcomes = check_table(papers)
     rows = []
-    for outcome in _records(outcomes[outcomes["paper"] == name]):
+    for outcome in records(outcomes[outcomes["paper"] == name]):
         if outcome["id"] in checks:
             check = checks[outcome["id"]]
             printed = check.printed if not isinstance(check.printed, str) else resolve(check.printed, paper, papers)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from core_models.settings import ConfigError, settings_in
 from workbench.experiments.ablation import Settings, of_description
+from workbench.papers.comparison import relative
 from workbench.papers.load import library
 from workbench.papers.presets import cited_as
-from workbench.papers.schema import Row, Table
+from workbench.papers.schema import Row, Table, printed_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +41,10 @@ def reported_scores(option: str, metric: str, settings: Mapping[str, Settings]) 
 
     for where, table in _tables():
         column = next((column.key for column in table.columns if column.measure == metric), None)
+        if column is None:
+            continue
         rows = [row for row in table.rows if column in row.values and not row.cited]
-        if column is None or not any(_sets(row, option) for row in rows):
+        if not any(_sets(row, option) for row in rows):
             continue
         values = [(_value(row, option, settings), float(row.values[column])) for row in rows]
         points = [{"value": value, "score": score} for value, score in values if value is not None]
@@ -70,10 +73,9 @@ def reported_costs(option: str, settings: Mapping[str, Settings]) -> pd.DataFram
     for where, table in _tables():
         for column in table.columns:
             for row in table.rows if column.measure in _SPEEDS else ():
-                base, value = table.baseline_of(row), _value(row, option, settings)
-                if value is None or base is None or not {column.key} <= row.values.keys() & base.values.keys():
+                value, ratio = _value(row, option, settings), relative(table, row, column)
+                if value is None or ratio is None:
                     continue
-                ratio = float(row.values[column.key] / base.values[column.key])
                 rows.append({"value": value, "work": _SPEEDS[str(column.measure)], "ratio": ratio, "where": where})
     return pd.DataFrame(rows, columns=["value", "work", "ratio", "where"]).astype({"value": object})
 
@@ -81,7 +83,7 @@ def reported_costs(option: str, settings: Mapping[str, Settings]) -> pd.DataFram
 def _tables() -> Iterator[tuple[str, Table]]:
     for paper in library().values():
         for table in paper.tables:
-            yield f"{cited_as(paper)}, {table.id.replace('-', ' ', 1).capitalize()}", table
+            yield f"{cited_as(paper)}, {printed_name(table.id)}", table
 
 
 def _sets(row: Row, option: str) -> bool:

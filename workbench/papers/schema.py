@@ -72,6 +72,11 @@ class Row(Section):
     note: str = ""
 
 
+def printed_name(table: str) -> str:
+    """The paper's name of a table or figure, by its id: table-1 is Table 1."""
+    return table.replace("-", " ", 1).capitalize()
+
+
 class Table(Section):
     """A table, or a figure with printed values; `drawing` is the project's figure of the same kind.
 
@@ -184,8 +189,9 @@ class Measurement(Section):
     Either the difference `system` minus `baseline` of an `experiment`, by `metric` on `test`; or, of a result `file`,
     the column `value` of the rows where columns have the values of `where`, minus that of other rows or a number.
     low, high: columns with the interval of a row. rows: what several rows are; the interval of rounds of a benchmark is
-    their range. of_rest: the difference in % of what the other rows lack to 1. setting: what the data is called, by
-    default the experiment or file.
+    their range. of_rest: the difference in % of what the other rows lack to 1. baseline: of a file of differences what
+    they are to, by default the first system of the grid. setting: what the data is called, by default the experiment or
+    file.
     """
 
     experiment: str = ""

@@ -312,6 +312,13 @@ def test_sentences_of_the_package_are_named_without_their_folder(tmp_path, files
     assert len(set(text.sources)) == len(text.sources) == 60
 
 
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_controlled_corpus_has_one_vocabulary_or_two_as_the_grid_says(tmp_path, joint):
+    data = {"pieces": 160, "kind": "bpe", "joint": joint, "controlled": {"sentences": 60, "dev": 5, "test": 5}}
+    experiment = read_experiment(_write(tmp_path, data=data))
+    assert Prepared.open(prepare_data(experiment, tmp_path / "runs", None, lambda line: None)).joint is joint
+
+
 def test_text_that_was_never_prepared_is_asked_for(tmp_path):
     with pytest.raises(RunError, match="give the folder of its files with --data"):
         run_experiment(read_experiment(_write(tmp_path)), tmp_path / "runs", None, print, device="cpu")

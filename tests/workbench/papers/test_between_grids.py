@@ -17,7 +17,10 @@ def test_a_difference_of_two_grids_is_the_first_less_the_second(path):
     table = pd.read_csv(path).set_index(["system", "test", "metric"])
     paired = (_scores(first) - _scores(second)).dropna().groupby(["system", "test", "metric"])
     assert table["seeds"].to_dict() == paired.size().reindex(table.index).to_dict()
-    assert table["delta"].tolist() == pytest.approx(paired.mean().reindex(table.index).tolist(), abs=2e-3)
+    assert table["delta"].tolist() == pytest.approx(paired.mean().reindex(table.index).tolist(), abs=3e-4)
     assert (table["low"] < table["delta"]).all()
     assert (table["delta"] < table["high"]).all()
-    assert (table["p_holm"] >= table["p_value"]).all()
+    for _, family in table.groupby("metric"):
+        ordered = family.sort_values("p_value")
+        steps = ordered["p_value"] * range(len(ordered), 0, -1)
+        assert ordered["p_holm"].tolist() == pytest.approx(steps.cummax().clip(upper=1).tolist(), abs=2e-3)

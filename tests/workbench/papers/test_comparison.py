@@ -179,6 +179,22 @@ def test_sizes_and_speeds_of_runs_are_those_of_their_logs(logged, results, tmp_p
     assert _of(found, "model-1", "parameters")["where"].tolist() == ["run mine"]
 
 
+@pytest.mark.parametrize("other", [{"device": "cuda"}, {"engine": "ctranslate2"}, {"search": {"beam": 1}}])
+def test_decoding_speeds_are_compared_with_one_engine_on_one_device_alone(logged, results, other):
+    def translated(name, system, seconds, **conditions):
+        run = logged(name, system, 8_000_000, 1000.0)
+        path = run.folder / "translations" / "test" / "meta.json"
+        meta = {**json.loads(path.read_text(encoding="utf-8")), "device": "cpu", "search": {"beam": 5}}
+        path.write_text(json.dumps({**meta, "seconds": seconds, **conditions}), encoding="utf-8")
+        return run
+
+    base, run = translated("plain", "transformer:preset=tiny", 8.0), translated("mine", "gdr:preset=tiny", 10.0)
+    table = _table("zheng-2019")
+    assert _of(our_results(table, [base, run], "test", results), "gdr", "decode-speed")["score"].tolist() == [0.8]
+    elsewhere = translated("elsewhere", "transformer:preset=tiny", 8.0, **other)
+    assert _of(our_results(table, [elsewhere, run], "test", results), "gdr", "decode-speed").empty
+
+
 def test_added_parameters_are_those_of_the_runs_baseline(logged, results):
     base = logged("plain", "transformer:preset=tiny", 8_000_000, 1000.0)
     run = logged("linear", "linear-combination:form=matrix_dense,preset=tiny", 8_250_000, 900.0)

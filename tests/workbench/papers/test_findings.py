@@ -89,11 +89,29 @@ def test_a_stored_pair_is_the_difference_of_two_systems_in_either_order(experime
     )
 
 
-def answer(tmp_path, table: pd.DataFrame, **measurement) -> dict:
+def test_fewer_seeds_average_less_of_the_error_of_the_sentences(experiment):
+    """Of a system that has one seed, what is known of the other's sentences is of a mean over three."""
+    for ending in ("cells", "comparisons"):
+        file = experiment.with_name(f"mine.{ending}.csv")
+        table = pd.read_csv(file)
+        table = table[(table["system"] != "two") | (table.get("seed", 1) == 1)]
+        two = table["system"] == "two"
+        if ending == "comparisons":
+            half = norm.ppf(0.975) * ERRORS["two"]
+            delta = minus("two", "base")[0]
+            table.loc[two, ["delta", "low", "high", "seeds"]] = [delta, delta - half, delta + half, 1]
+        table.to_csv(file, index=False)
+    found = difference(experiment, "one", "two", "bleu", "test")
+    error = math.hypot(math.sqrt(3) * ERRORS["one"], ERRORS["two"])
+    assert (found["seeds"], found["delta"]) == (1, pytest.approx(minus("one", "two")[0]))
+    assert (found["high"] - found["low"]) / 2 == pytest.approx(norm.ppf(0.975) * error)
+
+
+def answer(tmp_path, table: pd.DataFrame, value: str = "value", **measurement) -> dict:
     table.to_csv(tmp_path / "table.csv", index=False)
     finding = Finding(
         id="it", kind="property", what="It", where="Table 1", reported="1",
-        ours=(Measurement(file="table", value="value", **measurement),),
+        ours=(Measurement(file="table", value=value, **measurement),),
     )  # fmt: skip
     paper = next(iter(library().values())).model_copy(update={"findings": (finding,)})
     (row,) = measured_findings(paper, tmp_path)
@@ -135,9 +153,11 @@ def test_a_least_difference_has_the_groups_that_it_is_of(tmp_path):
     rows = pd.DataFrame(groups, columns=["bucket", "low_edge", "value", "low", "high", "seed_error"])
     least = {"bucket": "least but one", "low_edge": np.nan, "value": 0.6, "low": 0.3, "high": 0.9, "seed_error": np.nan}
     table = pd.concat([rows, pd.DataFrame([least])], ignore_index=True).assign(system="x", seeds=3)
-    table["delta"] = table["value"]
-    other = table.assign(system="y", delta=9.0)
-    found = answer(tmp_path, pd.concat([table, other]), where={"system": "x", "bucket": "least but one"})
+    table = table.rename(columns={"value": "delta"})
+    both = pd.concat([table, table.assign(system="y", delta=9.0)])
+    found = answer(tmp_path, both, "delta", where={"system": "x", "bucket": "least but one"})
+    with pytest.raises(RunError, match="with nothing subtracted"):
+        answer(tmp_path, both, "delta", where={"system": "x", "bucket": "least but one"}, minus=Decimal(5))
     assert found["left_out"] == 1
     assert found["groups"] == tuple((value, low, high, error) for _, _, value, low, high, error in groups)
     lows = sorted(at_level(*group[:3], 3, group[3], 1 - 0.025 / 2)[0] for group in found["groups"])
@@ -150,6 +170,12 @@ def test_one_row_keeps_its_own_interval_and_rounds_have_their_range(tmp_path):
     row = answer(tmp_path, table, where={"name": "a"}, minus=Decimal(1))
     assert (row["gain"], row["low"], row["high"], row["seeds"]) == (1.0, 0.5, 2.5, 3)
     assert math.isnan(row["seed_error"])
+    with_error = pd.concat([table, table.assign(name="b", value=1.0)]).assign(seed_error=0.2)
+    assert answer(tmp_path, with_error, where={"name": "a"}, minus=Decimal(1))["seed_error"] == 0.2
+    of_both = answer(tmp_path, with_error, where={"name": "a"}, minus={"name": "b"})
+    assert math.isnan(of_both["seed_error"]), "the error between seeds of a difference is not that of one of its rows"
+    with pytest.raises(RunError, match="no seeds that tell them apart"):
+        answer(tmp_path, with_error.assign(name="a"), where={"name": "a"})
     rounds = pd.DataFrame({"name": ["a"] * 3, "value": [0.7, 0.6, 0.8]})
     row = answer(tmp_path, rounds, where={"name": "a"}, rows="rounds")
     assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.7, 0.6, 0.8, 3))
@@ -157,6 +183,17 @@ def test_one_row_keeps_its_own_interval_and_rounds_have_their_range(tmp_path):
     medians = rounds.assign(value_low=[0.5, 0.6, math.nan], value_high=[0.7, 1.0, math.nan], rounds=[3, 2, 1])
     row = answer(tmp_path, medians, where={"name": "a"}, rows="rounds", minus=Decimal("0.1"))
     assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.6, 0.4, 0.9, 6))
+
+
+def test_what_is_reported_may_be_the_number_of_another_paper():
+    finding = Finding(
+        id="it", kind="order", what="It", where="here", without="not tried",
+        reported="[zheng-2019:table-1/gdr/average] - [zheng-2019:table-1/transformer/average]",
+    )  # fmt: skip
+    paper = library()["dou-2019"].model_copy(update={"findings": (finding,)})
+    (row,) = reported_findings(paper)
+    table = library()["zheng-2019"].tables[0]
+    assert row["gain"] == pytest.approx(float(table.value("gdr", "average") - table.value("transformer", "average")))
 
 
 @pytest.mark.parametrize("name", list(library()))

@@ -1,11 +1,18 @@
 """Of trainings that differ in their learning rate alone the ledger counts those with the lowest dev losses."""
 
+from decimal import Decimal
+from typing import Any
+
 import pandas as pd
 import pytest
 import yaml
 
+from workbench.experiments.grid import read_experiment
 from workbench.papers import claims, ledger
+from workbench.papers.findings import measured_findings
 from workbench.papers.learning_rates import better_rate
+from workbench.papers.load import library
+from workbench.papers.schema import Finding, Measurement
 
 TEXT = {"controlled": {"sentences": 10, "dev": 2, "test": 2}}
 
@@ -110,3 +117,31 @@ def test_a_worse_rate_counts_only_where_there_is_nothing_else():
     )  # fmt: skip
     (line,) = ledger.claim_table(reported, claims.with_verdicts(measured, {"a": (1.0, 0.5)})).to_dict("records")
     assert line["ours"].endswith("3 seeds; and 1 of one training; and 2 at a rate with a higher dev loss")
+    untuned = claims.with_verdicts(measured[2:], {"a": (1.0, 0.5)})
+    (line,) = ledger.claim_table(reported, untuned).to_dict("records")
+    assert line["ours"].endswith("3 seeds; and 1 of one training"), "both are at such a rate"
+
+
+def test_a_row_of_a_file_is_asked_by_its_system_however_it_is_written(grid, tmp_path):
+    """The rate of gdr is known not to be the best, that of coverage is; a stored difference is to the first system."""
+    grid("high", 0.004, {"transformer": [1.0, 1.0], "gdr": [1.0, 1.0], "coverage": [0.5, 0.5]})
+    grid("low", 0.002, {"transformer": [1.0, 1.0], "gdr": [0.2, 0.2], "coverage": [1.0, 1.0]})
+    systems = read_experiment(tmp_path / "high.yaml").systems
+    table = pd.DataFrame({"system": [*systems, *systems.values()], "value": 1.0, "low": 0.9, "high": 1.1})
+    table.to_csv(tmp_path / "results" / "high.tables.csv", index=False)
+
+    def tuned(system: str, **more: Any) -> bool:
+        measurement = Measurement(file="high.tables", where={"system": system}, value="value", **more)
+        finding = Finding(id="it", kind="property", what="It", where="here", reported="1", ours=(measurement,))
+        paper = library()["dou-2019"].model_copy(update={"findings": (finding,)})
+        (row,) = measured_findings(paper, tmp_path / "results")
+        return row["tuned"]
+
+    for name in ("gdr", systems["gdr"]):
+        assert not tuned(name)
+        assert not tuned(name, minus=Decimal("0.5"))
+    for name in ("coverage", systems["coverage"]):
+        assert tuned(name, minus=Decimal("0.5"))
+        assert not tuned(name, minus={"system": systems["gdr"]}), "by the losses of both"
+        assert tuned(name, baseline="transformer")
+        assert not tuned(name, baseline="gdr")

@@ -6,21 +6,14 @@ import pytest
 
 from core_models.resources import data_folder
 from core_models.settings import ConfigError
+from core_models.system_catalogue import catalogue
 from workbench.figures.registry import load as drawings
 from workbench.papers.load import library, load
 
 FOLDER = data_folder() / "papers"
 PAPERS = {"dou-2019": "DLA", "duan-2020": "FC", "yang-2019": "QCN", "zheng-2018": "PFRNN", "zheng-2019": "GDR"}
 # The names that command line, catalogue, files and figures share; NAME+aol is one that was trained towards adequacy.
-SYSTEMS = {
-    "transformer", "future-cost-1", "future-cost-2", "linear-combination", "dynamic-combination", "dynamic-routing",
-    "em-routing", "gdr", "gdr-bow", "gdr-bca", "gdr-bow-bca", "gdr-bow-bca-no-redundant", "clf-bow-bca",
-    "attn-bow-bca", "rnnsearch", "rnnsearch-2dec", "rnnsearch-3dec", "coverage", "frnn-gru", "frnn-gru-o",
-    "frnn-gru-i", "frnn-gru-i-loss", "prnn", "prnn-loss", "pfrnn", "pfrnn-loss", "gdr-rnn", "transformer-reg",
-    "qcn", "qcn-reg", "document-transformer", "han-encoder", "han-decoder", "han", "san-encoder", "san",
-    "concatenation", "d2gpo", "head-aggregation", "biarn",
-    "rnnsearch+aol", "transformer+aol",
-}  # fmt: skip
+SYSTEMS = {*catalogue(), "rnnsearch+aol", "transformer+aol"}
 SMALL = """
 [paper]
 title = "T"

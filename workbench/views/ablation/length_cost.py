@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core_models.resources import data_folder
 from core_models.settings import nearest
+from workbench.papers.experiment_differences import results_folder
 from workbench.store.runs import RunError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def length_benches(folder: Path | None = None) -> list[str]:
     """Names of the existing tables of `workbench benchmark speed --lengths`."""
     import pandas as pd
 
-    paths = sorted((folder or data_folder() / "experiments" / "results").glob("*.csv"))
+    paths = sorted((folder or results_folder()).glob("*.csv"))
     return [path.stem for path in paths if set(pd.read_csv(path, nrows=0)) >= _COLUMNS]
 
 
@@ -51,7 +51,7 @@ def length_costs(name: str, folder: Path | None = None) -> tuple[pd.DataFrame, s
                 "10,20,50,100 --csv data/experiments/results/length-cost-cpu.csv"
             )
         raise RunError(f"there is no table {name!r} of workbench benchmark speed --lengths; {nearest(name, benches)}")
-    table = pd.read_csv((folder or data_folder() / "experiments" / "results") / f"{name}.csv")
+    table = pd.read_csv((folder or results_folder()) / f"{name}.csv")
     seconds = {
         "train": (table["length"] + 1) / table["train_tokens_per_second"],
         "decode": 1 / table["decode_sentences_per_second"],
