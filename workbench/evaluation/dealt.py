@@ -137,6 +137,7 @@ class Translating(_Dealt):
                 return
             translations, seconds = read_shares(paths, len(test_set.sources))
             settings = translate.stored_search(translator.search, self.search)
+            made_by = {**made_by, "device": translator.device.type}
             write_translations(run, test_set, translations, settings, seconds, truth, made_by)
         if self.metrics:
             Statistics(self.test, self.metrics, self.counting).do(run, "", 0)

@@ -315,7 +315,7 @@ def test_sentences_of_the_package_are_named_without_their_folder(tmp_path, files
 @pytest.mark.parametrize("joint", [True, False])
 def test_a_controlled_corpus_has_one_vocabulary_or_two_as_the_grid_says(tmp_path, joint):
     data = {"pieces": 160, "kind": "bpe", "joint": joint, "controlled": {"sentences": 60, "dev": 5, "test": 5}}
-    experiment = read_experiment(_write(tmp_path, data=data))
+    experiment = read_experiment(_write(tmp_path, data=data, inspect="test"))
     assert Prepared.open(prepare_data(experiment, tmp_path / "runs", None, lambda line: None)).joint is joint
 
 
