@@ -46,7 +46,7 @@ def plan(votes: Tensor, vote_projection: Tensor, capsule_projection: Tensor, mas
 
 @wide
 def first_capsules(votes: Tensor, mask: Tensor) -> Tensor:
-    """Capsules of the first iteration, with uniform assignments: the squashed mean vote times I / J.
+    """Capsules of the first iteration, with uniform assignments: squash(sum of the votes / J).
 
     votes [B, J, I, D], mask [B, I] -> [B, J, D].
     """
@@ -84,6 +84,8 @@ def route(
     real = mask[:, None, None, :].to(guide.dtype)  # [B, 1, 1, I]
     history = [first_assignments(mask, count, guide.dtype)]
     capsules, answer = plan.first[:, :, None], plan.answer[:, :, None]  # [B, J, 1, D], from now on [B, J, T, D]
+    if detach:
+        answer = capsules.detach() @ capsule_projection
     logits: Tensor | None = None
     for number in range(1, iterations):
         with torch.set_grad_enabled(torch.is_grad_enabled() and not (detach and number < iterations - 1)):

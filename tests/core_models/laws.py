@@ -64,7 +64,7 @@ COMBINATIONS = [
     "gdr-rnn:encoder=transformer,deep_layers=1",
     "gdr-bow-bca:variant=released,norm=post",
     "gdr-bow-bca:backbone=rnnsearch,combination=gate,bag=analysis,bag_loss=sum,iterations=1",
-    "attn-bow-bca:attention_squash=true,bca_direction=from_contents,bca_detach_target=true,bag_smoothing=0.1",
+    "attn-bow-bca:attention_squash=false,bca_direction=from_contents,bca_target=normed,bag_smoothing=0.1",
     "pfrnn-loss+future-cost-2:past_future_layers.weight=0.5",
     "rnnsearch-2dec+coverage+prnn-loss+gdr-bow:combination=linear,rnn_cell=lstm",
     "em-routing+future-cost-1:capsules=16,encoder_layers=2,decoder_layers=2",
@@ -201,6 +201,36 @@ def assert_finite_gradients(system: System, batch: Batch) -> None:
     gradients = {name: parameter.grad for name, parameter in system.named_parameters() if parameter.grad is not None}
     assert gradients
     assert [name for name, gradient in gradients.items() if not torch.isfinite(gradient).all()] == []
+
+
+def assert_gradients_are_derivatives(system: System, batch: Batch) -> None:
+    """Law 4: along a random direction each loss term changes as its gradient says, so nothing is cut off from it.
+
+    Of a system that reads stored states of other sentences, which are constants, only the mechanisms that read them are
+    moved.
+    """
+    readers = [mechanism for mechanism in system.mechanisms.values() if mechanism.context.states]
+    parts = readers or [system]
+    moved = [parameter for part in parts for parameter in part.parameters() if parameter.requires_grad]
+    generator = torch.Generator().manual_seed(3)
+    direction = [torch.randn(one.shape, generator=generator, dtype=one.dtype).to(one.device) for one in moved]
+    terms = {name: term.sum() for name, term in training_terms(system, batch).items()}
+    said = {}
+    for name, term in terms.items():
+        gradients = torch.autograd.grad(term, moved, retain_graph=True, allow_unused=True)
+        pairs = zip(gradients, direction, strict=True)
+        said[name] = sum(float((gradient * step).sum()) for gradient, step in pairs if gradient is not None)
+    step_size, ends = 1e-7, []  # so small that hardly a ReLU turns
+    with torch.no_grad():
+        for factor in (1, -2):
+            torch._foreach_add_(moved, direction, alpha=factor * step_size)
+            ends.append({name: float(term.sum()) for name, term in training_terms(system, batch).items()})
+        torch._foreach_add_(moved, direction, alpha=step_size)
+    found = {name: (ends[0][name] - ends[1][name]) / (2 * step_size) for name in said}
+    for name, term in terms.items():
+        assert abs(found[name] - said[name]) <= 1e-4 * abs(said[name]) + 1e-6 * abs(float(term.detach())), (
+            name, found[name], said[name]
+        )  # fmt: skip
 
 
 def assert_all_that_trains_learns(system: System, batch: Batch) -> None:

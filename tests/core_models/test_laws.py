@@ -14,6 +14,7 @@ from tests.core_models.laws import (
     assert_all_that_trains_learns,
     assert_company_changes_nothing,
     assert_finite_gradients,
+    assert_gradients_are_derivatives,
     assert_stepping_is_forcing,
     awkward_batch,
     batch_of,
@@ -96,6 +97,12 @@ def test_all_that_trains_learns(name):
     system = random_system(name)
     texts = random_sentences([7, 1, 4, 5, 6, 2, 3, 4], 3), random_sentences([4, 6, 5, 0, 3, 2, 7, 5], 4)
     assert_all_that_trains_learns(system, batch_of(system, *texts))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_gradients_are_derivatives(name):
+    system = random_system(name)
+    assert_gradients_are_derivatives(system, batch_of(system, random_sentences([4, 3], 1), random_sentences([5, 2], 2)))
 
 
 @pytest.mark.long

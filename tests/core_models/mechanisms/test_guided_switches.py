@@ -142,7 +142,7 @@ NAMES = [
     "clf-bow-bca",
     "clf-bow-bca:capsules=2,norm=post",
     "attn-bow-bca",
-    "attn-bow-bca:attention_squash=true,bca_target=output",
+    "attn-bow-bca:attention_squash=false,bca_target=output",
 ]
 
 
