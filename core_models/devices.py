@@ -15,11 +15,13 @@ def resolved(device: str) -> str:
 
 
 def check_device(device: str) -> None:
-    """Raise ConfigError, with the available devices, for a device that PyTorch does not know or cannot use."""
+    """Raise ConfigError, with the available devices, for another device than a CPU or a GPU that PyTorch can use."""
     try:
-        torch.empty(1, device=device)
+        known = torch.empty(1, device=device).device.type in ("cpu", "cuda")
     except (RuntimeError, AssertionError, NotImplementedError):  # AssertionError: PyTorch was built without CUDA
-        raise ConfigError(f"device {device!r}: PyTorch finds no such device here; {_available()}") from None
+        known = False
+    if not known:
+        raise ConfigError(f"device {device!r}: PyTorch finds no such device here; {_available()}")
 
 
 def _available() -> str:

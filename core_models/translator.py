@@ -356,6 +356,8 @@ class Translator:
 def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Translator:
     """Open a run, RUN@step, or several runs as an ensemble. Raises CheckpointError, ConfigError or TranslatorError."""
     paths = [path] if isinstance(path, str | Path) else list(path)
+    if not paths:
+        raise TranslatorError("no run to load: name one, or several as an ensemble")
     check_device(device)
     opened = [open_trained(reference, device) for reference in paths]
     first = opened[0]

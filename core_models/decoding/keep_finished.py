@@ -40,7 +40,7 @@ def search_keeping_finished(
         extended, parents, options = candidates(Scores(values, True), live, forced, config.beam)
         staying = torch.where(closed, live, IMPOSSIBLE)
         offered = torch.cat([extended, staying], dim=1)
-        live, index = offered.topk(min(config.beam, offered.shape[1] if position else extended.shape[1]), dim=-1)
+        live, index = offered.topk(min(config.beam, offered.shape[1]), dim=-1)
         beams = torch.arange(staying.shape[1], device=device).expand_as(staying)
         parents = torch.cat([parents, beams], dim=1).gather(1, index)
         words = torch.cat([options, torch.full_like(beams, PAD)], dim=1).gather(1, index)

@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -210,8 +211,16 @@ def write_through(folder: Path) -> None:
     """Sync all files to disk: a network disk may report only now that it is full."""
     for name in things(folder):
         if not name.endswith("/"):
-            with (folder / name).open("rb") as file:
+            with _to_sync(folder / name) as file:
                 os.fsync(file.fileno())
+
+
+def _to_sync(path: Path) -> BinaryIO:
+    """Opened for writing, since Windows syncs nothing else, or, if that is not allowed, for reading."""
+    try:
+        return path.open("r+b")
+    except PermissionError:
+        return path.open("rb")
 
 
 def _write_through_entry(folder: Path) -> None:

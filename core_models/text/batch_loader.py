@@ -35,10 +35,8 @@ class BatchLoader:
         seed: int = 1,
         rank: int = 0,
         world: int = 1,
-        max_sentences: int | None = None,
         vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
         sampling_alpha: float | None = None,
-        nbest: int = 64,
         context: ContextUse = ContextUse(),  # noqa: B008 - it is frozen
         count_context: bool = True,
         buckets: bool = False,
@@ -49,8 +47,8 @@ class BatchLoader:
             _check_context(text, context)
         self.text, self.seed, self.context, self._buckets = text, seed, context, buckets
         self._counted = context if count_context else ContextUse()
-        self._token_budget, self._rank, self._world, self._max_sentences = token_budget, rank, world, max_sentences
-        self._vocabularies, self._sampling_alpha, self._nbest = vocabularies, sampling_alpha, nbest
+        self._token_budget, self._rank, self._world = token_budget, rank, world
+        self._vocabularies, self._sampling_alpha = vocabularies, sampling_alpha
         self._plan: tuple[int, BatchPlan] | None = None
 
     def plan(self, epoch: int) -> BatchPlan:
@@ -58,13 +56,17 @@ class BatchLoader:
         if self._plan is None or self._plan[0] != epoch:
             self._plan = None  # two plans of a large corpus need not be in memory at once
             sources, targets, widths = self._lengths(self._counted)
-            settings = (self._token_budget, self.seed, epoch, self._rank, self._world, self._max_sentences)
-            self._plan = (epoch, BatchPlan(sources, targets, *settings, widths))
+            settings = (self._token_budget, self.seed, epoch, self._rank, self._world)
+            self._plan = (epoch, BatchPlan(sources, targets, *settings, context_widths=widths))
         return self._plan[1]
+
+    def lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Pieces of each source (with joined context) and target, and the padded width of other context; [N] each."""
+        return self._lengths(self.context)
 
     def longest(self) -> tuple[int, int]:
         """Positions of the longest source (with joined context) and of the longest target, with EOS."""
-        sources, targets, _ = self._lengths(self.context)
+        sources, targets, _ = self.lengths()
         return int(sources.max()) + 1, int(targets.max()) + 1
 
     def _lengths(self, use: ContextUse) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -121,7 +123,7 @@ class BatchLoader:
             return (self.text.source, self.text.target)[side](index)
         line = (self.text.source_text, self.text.target_text)[side](index)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, index, side]))
-        return self._vocabularies[side].sample(line, self._sampling_alpha, generator, self._nbest)
+        return self._vocabularies[side].sample(line, self._sampling_alpha, generator)
 
 
 def _at_most(lengths: np.ndarray, most: int) -> np.ndarray:

@@ -100,6 +100,11 @@ class Prepared:
         return self.manifest["digest"]
 
     @property
+    def splits_digest(self) -> str:
+        """SHA-256 of what is trained and validated on: equal digests mean equal train and dev splits."""
+        return hashlib.sha256(yaml.safe_dump(self.manifest["splits"]).encode()).hexdigest()
+
+    @property
     def joint(self) -> bool:
         """True if both sides share one vocabulary."""
         return self.manifest["vocabulary"]["joint"]

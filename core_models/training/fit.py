@@ -92,12 +92,14 @@ def precision_of_new(config: RunConfig, folder: Path, device: str = "auto") -> T
 
     For several runs that are to be trained in one precision.
     """
+    if device != "auto":
+        check_device(device)
     prepared = Prepared.open(config.data_folder(folder))
     vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
     system = build(config.model, *map(len, vocabularies)).to(resolved(device))
-    return timed_precision(
-        system, config.training, _loader(config.training, system, prepared, vocabularies), _optimizer
-    )
+    loader = _loader(config.training, system, prepared, vocabularies)
+    with allow_tf32(system.device, config.training.tf32):
+        return timed_precision(system, config.training, loader, _optimizer)
 
 
 def _precision(
@@ -164,6 +166,7 @@ def _prepared_loop(
     for mechanism in system.named_mechanisms.values():
         mechanism.begin_training()
     progress.precision = precision
+    _check_text(folder, progress, prepared)
     loader = _loader(training, system, prepared, vocabularies, accelerator.process_index, accelerator.num_processes)
     if progress.batch > len(loader.text):
         raise CheckpointError(
@@ -252,6 +255,16 @@ def _vocabularies(folder: Path, prepared: Prepared) -> tuple[Vocabulary, Vocabul
             "prepare it as it was, or train a new run"
         )
     return vocabularies
+
+
+def _check_text(folder: Path, progress: Progress, prepared: Prepared) -> None:
+    """Note the text that a run trains on; raises CheckpointError if its state is of another."""
+    if progress.text not in ("", prepared.splits_digest):
+        raise CheckpointError(
+            f"{folder}: it was trained on another text than {prepared.folder} has, which was prepared again since; "
+            "prepare it as it was, or train a new run, which may begin from this one (init_from)"
+        )
+    progress.text = prepared.splits_digest
 
 
 def _unlike_from_the_start(progress: Progress, training: TrainingConfig) -> list[str]:

@@ -53,6 +53,7 @@ class FittingBatches:
 
 
 def _padded_words(batch: Batch) -> int:
-    """Sentences times the longer side, padding and context included."""
-    context = 0 if batch.context is None else batch.context.words[0].numel()
-    return len(batch) * (max(batch.source.shape[1], batch.target.shape[1]) + context)
+    """Sentences times the longer side, padding, context and its translations included."""
+    context = batch.context
+    beside = [] if context is None else [words for words in (context.words, context.outputs) if words is not None]
+    return len(batch) * (max(batch.source.shape[1], batch.target.shape[1]) + sum(words[0].numel() for words in beside))

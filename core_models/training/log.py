@@ -32,7 +32,7 @@ class TrainingLog:
             os.truncate(
                 self._file.fileno(), whole
             )  # in place: needs no room on a full disk, and no moment without a log
-        self._board = _open_board(folder) if tensorboard else None
+        self._board = _open_board(folder, step) if tensorboard else None
 
     def _keep(self, step: int, going_on: bool) -> int:
         """The number of bytes up to the last complete event not later than `step`, without an end when going on."""
@@ -101,7 +101,8 @@ class Window:
         }
 
 
-def _open_board(folder: Path) -> Any:
+def _open_board(folder: Path, step: int) -> Any:
+    """A writer that hides what an earlier one wrote of later steps."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -109,4 +110,4 @@ def _open_board(folder: Path) -> Any:
             "training.tensorboard: TensorBoard is not installed; install it (pip install 'nmt-workbench[tensorboard]') "
             f"or set tensorboard: false in {folder / CONFIG}, then go on: workbench resume {folder}"
         ) from None
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)

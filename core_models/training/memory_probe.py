@@ -8,7 +8,6 @@ not tried.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -58,16 +57,22 @@ def limit_of_memory(
 def dearest_batches(loader: BatchLoader, epoch: int) -> list[Batch]:
     """The batches of the epoch with the most padded words, and with the most pairs of them, which attention takes.
 
-    Of lengths as they are stored.
+    With context also those with the most words of context, and with the most pairs of them with words of the sentences,
+    whether or not they count in the token budget. Of lengths as they are stored.
     """
-    plan, text = loader.plan(epoch), loader.text
+    plan, (sources, targets, widths) = loader.plan(epoch), loader.lengths()
 
-    def cost(power: int, number: int) -> int:
-        indices = plan[number]
-        longest = 1 + max(int(text.source_lengths[indices].max()), int(text.target_lengths[indices].max()))
-        return len(indices) * longest**power
+    def sizes(number: int) -> tuple[int, int, int]:
+        rows = plan[number]
+        longest = 1 + max(int(sources[rows].max()), int(targets[rows].max()))
+        return len(rows), longest, 0 if widths is None else int(widths[rows].max())
 
-    numbers = {max(range(len(plan)), key=partial(cost, power)) for power in (1, 2)}
+    costs = [
+        (count * longest, count * longest**2, count * context, count * longest * context)
+        for count, longest, context in map(sizes, range(len(plan)))
+    ]
+    kinds = range(2 if widths is None else 4)
+    numbers = {max(range(len(plan)), key=lambda number: costs[number][kind]) for kind in kinds}
     return [loader.batch(epoch, number) for number in sorted(numbers)]
 
 

@@ -19,7 +19,8 @@ class Progress(BaseModel):
     """The progress of training. batch: batches of `epoch` done, on each of `processes`.
 
     Scores are higher-is-better. window: sums since the last line of the log. skipped: steps skipped in a row.
-    precision: in which it trains; "" in states of earlier versions.
+    precision: in which it trains; text: `Prepared.splits_digest` of what it trains on; both "" in states of earlier
+    versions.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -41,6 +42,7 @@ class Progress(BaseModel):
     skipped: Count = 0
     window: dict[str, float] = {}
     precision: Literal["", "float32", "bfloat16", "float64"] = ""
+    text: str = ""
 
     @model_validator(mode="after")
     def _in_order(self) -> Progress:

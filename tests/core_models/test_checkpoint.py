@@ -296,6 +296,13 @@ def test_init_from_another_architecture_is_refused(prepared, tmp_path, change, m
     assert all(torch.equal(one, other) for one, other in zip(before, system.parameters(), strict=True))
 
 
+def test_an_ensemble_is_of_one_run_at_least_on_a_device_that_computes():
+    with pytest.raises(TranslatorError, match="no run to load"):
+        load([])
+    with pytest.raises(ConfigError, match="device 'meta': PyTorch finds no such device here; use cpu"):
+        load("anything", "meta")
+
+
 def test_an_ensemble_needs_one_vocabulary(prepared, run, tmp_path):
     text = prepared.test("dev")
     other = Vocabulary.train(text.sources + (text.targets or []), len(prepared.source_vocabulary), kind="bpe")

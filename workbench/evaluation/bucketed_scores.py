@@ -98,11 +98,14 @@ def _by(values: Sequence[int], scheme: str) -> Buckets:
     from analyses import buckets
 
     kind, _, value = scheme.partition(":")
-    if kind == "width":
-        return buckets.equal_width(values, float(value or 10))
-    if kind == "quantiles":
-        return buckets.quantiles(values, int(value or 6))
-    return buckets.by_frequency(values) if kind == "frequency" else buckets.preset(values, kind)
+    try:
+        if kind == "width":
+            return buckets.equal_width(values, float(value or 10))
+        if kind == "quantiles":
+            return buckets.quantiles(values, int(value or 6))
+        return buckets.by_frequency(values) if kind == "frequency" else buckets.preset(values, kind)
+    except ValueError as error:
+        raise RunError(f"buckets {scheme!r}: {error}") from None
 
 
 def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:

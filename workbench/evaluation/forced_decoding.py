@@ -69,6 +69,8 @@ def opened(reference: str, stamp: tuple[float, int]) -> Opened:
             return _models[key]
     model = Opened(core_models.load(reference), threading.Lock())
     with _lock:
+        for outdated in [other for other in _models if other[0] == reference]:  # of earlier weights
+            del _models[outdated]
         _models[key] = model
         while len(_models) > 1 and sum(map(_parameter_bytes, _models.values())) > KEPT_BYTES:
             _models.popitem(last=False)

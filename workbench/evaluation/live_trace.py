@@ -122,7 +122,8 @@ def _cached_trace(run: Run, target: Target) -> SentenceTrace:
 def _forced(reference: str, stamp: tuple[float, int], run: Run, target: Target) -> SentenceTrace:
     model = opened(reference, stamp)
     _check_length(run, "source", len(source_tokens(model.translator, target)) - 1)
-    _check_length(run, "translation", len(target.pieces))
+    text = model.translator.target_vocabulary.encode([target.text])[0]
+    _check_length(run, "translation", len(target.pieces) or len(text))
     (forced,) = force(model, [target], ARRAYS)
     trace, name = forced.trace, model.translator.target_vocabulary.pieces
     lens = trace["lens.best"].values if "lens.best" in trace else ()

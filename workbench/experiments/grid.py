@@ -22,6 +22,7 @@ from pydantic import Field, model_validator
 from core_models.config import ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
 from core_models.settings import ConfigError, Section, nearest, parse, read_yaml
 from workbench.experiments.train import finished
+from workbench.store.file_cache import KeptByFiles
 from workbench.store.runs import Run, RunError, open_run
 
 Pair = tuple[str, str]
@@ -49,6 +50,7 @@ class ControlledText(Section):
         return ["test", "long"] if self.long else ["test"]
 
 
+_STEPS: KeptByFiles[tuple[int, int | None]] = KeptByFiles(4096)
 PACKAGED = "package:"  # before the name of a file of the package's data folder
 
 
@@ -161,9 +163,8 @@ class Cell:
         run = None if self.problem else self._open()
         if run is None:
             return 0, self.training.max_steps
-        events = run.events()
-        planned = [event["steps"] for event in events if event.get("event") == "start" and "steps" in event]
-        return max((event["step"] for event in events), default=0), [self.training.max_steps, *planned][-1]
+        step, planned = _STEPS.get(run.log, (run.log,), lambda: _logged_steps(run))
+        return step, planned or self.training.max_steps
 
     def state_text(self) -> str:
         """The state in words: progress of training, whether it is running, settings that differ from the grid."""
@@ -220,6 +221,16 @@ class Cell:
                 return False
         except Timeout:
             return True
+
+
+def _logged_steps(run: Run) -> tuple[int, int | None]:
+    """The last step in the log of a training, and how many are planned, if it says so."""
+    step, planned = 0, None
+    for event in run.events():
+        step = max(step, event["step"])
+        if event.get("event") == "start":
+            planned = event.get("steps", planned)
+    return step, planned
 
 
 def read_experiment(path: Path) -> Experiment:

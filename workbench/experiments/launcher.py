@@ -100,7 +100,7 @@ def _received_interrupts() -> Iterator[list[int]]:
 
 def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     """Start a worker in its own session: a terminal's Ctrl-C reaches only this process, which passes it on once."""
-    with open_to_write(log) as sink:
+    with open_to_write(log, append=True) as sink:  # another process may work on the grid, and write there
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -148,7 +148,7 @@ def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
 
     A worker that goes on is interrupted again: Python cannot raise an interrupt everywhere, e.g. in a destructor.
     """
-    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN or os.name == "nt"  # which sends no interrupts
     while running := [worker for worker in workers if worker.poll() is None]:
         for worker in running:
             worker.send_signal(signal.SIGTERM if ignored else signal.SIGINT)

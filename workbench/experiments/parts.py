@@ -144,10 +144,15 @@ def _end(process: subprocess.Popen[bytes], until: float) -> None:
     """Interrupt a process and its group, then kill it. Its number cannot be reused before it is waited for."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
-        while time.monotonic() < until and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+        while time.monotonic() < until and not _ended(process):
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process that was not waited for has ended; False where the system cannot say (macOS before 3.13)."""
+    return hasattr(os, "waitid") and bool(os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG))
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -18,6 +18,7 @@ from core_models.files.atomic_folders import (
     mend,
     others,
     remove,
+    write_through,
 )
 from core_models.files.file_marks import MARK, atomic_replace_files, mark, mended, unmarked
 
@@ -32,6 +33,21 @@ def fill(folder: Path, content: str) -> Path:
 
 def content(folder: Path) -> str:
     return (mend(folder) / "file").read_text()
+
+
+def test_files_are_synced_where_only_what_may_be_written_can_be(tmp_path, monkeypatch):
+    """As on Windows; a file that may only be read is synced as it is."""
+    fcntl = pytest.importorskip("fcntl", reason="the flags of a file are asked for with fcntl")
+    synced, fsync = [], os.fsync
+
+    def strict(number: int) -> None:
+        writable = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        synced.append((Path(f"/proc/self/fd/{number}").resolve().name, writable))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", strict)
+    write_through(fill(tmp_path / "folder", "new"))
+    assert synced == [("file", True)]
 
 
 def replace(folder: Path, text: str, patience: float = 1.0) -> None:

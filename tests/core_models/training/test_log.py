@@ -1,6 +1,7 @@
 """The log of a training: what is read back, and its mirror in TensorBoard read by TensorBoard itself."""
 
 import sys
+import time
 
 import pytest
 
@@ -29,6 +30,21 @@ def test_tensorboard_reads_the_values_that_were_logged(tmp_path):
     board = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [(event.step, event.value) for event in board.Scalars("train/main_loss")] == [(10, 2.5)]
     assert [(event.step, event.value) for event in board.Scalars("valid/main_loss")] == [(10, 2.25)]
+
+
+def test_tensorboard_forgets_the_steps_after_the_state_that_a_training_goes_on_from(tmp_path):
+    event_accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra: nmt-workbench[tensorboard]"
+    )
+    for state, steps, loss in ((0, (10, 20, 30), 2.0), (20, (30, 40), 1.0)):
+        log = TrainingLog(tmp_path, state, tensorboard=True)
+        for step in steps:
+            log.write("train", step, main_loss=loss)
+        log.close()
+        time.sleep(1.1)  # files of events are ordered by the second they were begun in
+    board = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    found = [(event.step, event.value) for event in board.Scalars("train/main_loss")]
+    assert found == [(10, 2.0), (20, 2.0), (30, 1.0), (40, 1.0)]
 
 
 def test_without_tensorboard_it_is_said_how_to_go_on(tmp_path, monkeypatch):

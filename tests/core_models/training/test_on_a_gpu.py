@@ -212,11 +212,12 @@ def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monke
         torch.testing.assert_close(others[name], values, atol=1e-6, rtol=0)
 
 
-def test_no_batch_of_an_epoch_is_dearer_than_those_that_were_tried(new_run, monkeypatch):
+@pytest.mark.parametrize("system", sampled(["han", "transformer", "qcn-reg"]))
+def test_no_batch_of_an_epoch_is_dearer_than_those_that_were_tried(new_run, monkeypatch, system):
     """A GPU with room for every batch but the dearest: what follows is cut by its limit, and fits."""
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
-    settings = {"max_steps": None, "max_epochs": 1, "batch_tokens": 300}
-    whole, cut = (new_run(name, f"transformer:{EXACT}", **settings) for name in ("whole", "cut"))
+    settings = {"max_steps": None, "max_epochs": 1, "batch_tokens": 900}
+    whole, cut = (new_run(name, f"{system}:{EXACT}", **settings) for name in ("whole", "cut"))
     with FakeCuda() as gpu:
         fit(whole, device="cuda")
     with FakeCuda(room=gpu.largest - 1):

@@ -7,10 +7,11 @@ import torch
 import yaml
 
 from core_models.config import TrainingConfig, read_config
+from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.text.batch_loader import BatchLoader
 from core_models.training.events import read_events
-from core_models.training.fit import _optimizer, fit
+from core_models.training.fit import _optimizer, fit, precision_of_new
 from core_models.training.precision import (
     FASTER,
     FEWEST_STEPS,
@@ -22,6 +23,7 @@ from core_models.training.precision import (
 )
 from core_models.training.progress import read_progress
 from tests.core_models.training.processes import start_ranks
+from tests.fake_cuda import FakeCuda
 
 
 def starts(run) -> list[dict]:
@@ -100,6 +102,22 @@ def test_tf32_is_for_cuda_devices_and_for_the_training_alone(kind, tf32, product
     with allow_tf32(torch.device(kind), tf32):
         assert torch.get_float32_matmul_precision() == products
     assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize("tf32", [True, False])
+def test_the_precision_of_a_grid_is_timed_with_the_products_that_its_trainings_use(new_run, monkeypatch, tf32):
+    asked = []
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", asked.append)
+    run = new_run("run", precision="auto", tf32=tf32, max_steps=1)
+    with FakeCuda():
+        precision_of_new(read_config(run), run, "cuda")
+    assert ("high" in asked) == tf32
+
+
+def test_a_grid_for_a_device_that_is_not_there_is_refused_with_a_sentence(new_run):
+    run = new_run("run", precision="auto", max_steps=1)
+    with pytest.raises(ConfigError, match="device 'cuda:7': PyTorch finds no such device here"):
+        precision_of_new(read_config(run), run, "cuda:7")
 
 
 def test_all_processes_take_the_precision_of_the_first(new_run):

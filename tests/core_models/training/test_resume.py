@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import shutil
 import signal
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from core_models.checkpoint import CheckpointError, SharedWeights, weights_of
+from core_models.settings import read_yaml, write_yaml
 from core_models.system import System
 from core_models.system_builder import build
 from core_models.training.events import read_events
@@ -166,6 +168,24 @@ def test_another_number_of_processes_goes_on_at_the_same_place(new_run):
     assert progress.tokens == whole.tokens  # an epoch has every sentence once
     events = [event["processes"] for event in read_events(run / "training.jsonl") if event["event"] == "start"]
     assert events == [2, 1]
+
+
+def test_a_run_goes_on_with_the_text_that_it_was_trained_on_alone(new_run, prepared, tmp_path):
+    """The same text in another folder will do; one of the same vocabularies and other sentences will not."""
+    run = new_run("run", max_steps=1)
+    fit(run, device="cpu")
+    other = shutil.copytree(prepared.folder, tmp_path / "other")
+    config = read_yaml(run / "config.yaml")
+    config |= {"data": str(other), "training": {**config["training"], "max_steps": 2}}
+    write_yaml(run / "config.yaml", config)
+    assert fit(run, device="cpu").step == 2
+    write_yaml(run / "config.yaml", {**config, "training": {**config["training"], "max_steps": 3}})
+    manifest = read_yaml(other / "data.yaml")
+    manifest["splits"]["train"]["digests"]["target"] = "0" * 64
+    write_yaml(other / "data.yaml", manifest)
+    with pytest.raises(CheckpointError, match=r"trained on another text than .*other has"):
+        fit(run, device="cpu")
+    assert read_progress(run / "state").step == 2
 
 
 def save(folder: Path, system: System, optimizer: torch.optim.Optimizer, progress: Progress, random: dict) -> None:

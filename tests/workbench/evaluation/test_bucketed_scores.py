@@ -96,6 +96,12 @@ def test_one_run_has_no_differences(graded_runs):
     assert bucketed_scores.tables(graded_runs[:1], "test", samples=10)[1] is None
 
 
+@pytest.mark.parametrize("scheme", ["width:abc", "width:0", "quantiles:x", "no"])
+def test_a_scheme_that_there_is_not_is_said(graded_runs, scheme):
+    with pytest.raises(RunError, match=f"buckets '{scheme}': "):
+        bucketed_scores.tables(graded_runs[:1], "test", bucketed_scores.Grouping(scheme=scheme), samples=10)
+
+
 def test_what_cannot_be_grouped_is_said(graded_runs, tmp_path):
     short = tmp_path / "short.txt"
     short.write_text("a\nb\n", encoding="utf-8")

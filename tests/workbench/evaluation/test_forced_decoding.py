@@ -63,6 +63,7 @@ def test_a_run_is_opened_once_until_it_is_trained_on(demo_runs, tmp_path):
     assert opened(run.reference, stamp(run)) is first
     run.weights.write_bytes(run.weights.read_bytes())
     assert opened(run.reference, stamp(run)) is not first
+    assert [reference for reference, _ in forced_decoding._models].count(run.reference) == 1, "of the last weights"
     run.weights.unlink()
     with pytest.raises(RunError, match="has no weights yet; train it: workbench resume"):
         stamp(run)

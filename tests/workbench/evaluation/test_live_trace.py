@@ -223,6 +223,7 @@ def test_the_lens_leaves_out_a_recurrent_decoder_and_says_so(runs, mixed_run):
         ("attention", {"target": "refrence"}, "target 'refrence': choose own, reference, typed"),
         ("attention", {"difference": True}, "a difference needs two runs"),
         ("token-probabilities", {"target": "typed", "text": " "}, "no text was typed"),
+        ("token-probabilities", {"target": "typed", "text": "der " * 900}, "the translation has .* pieces, and a look"),
         ("alignment", {"layer": "each"}, "layer 'each': write mean, rollout, or a number from 1"),
         ("alignment", {"links": "nowhere.txt"}, "nowhere.txt: there is no such file of links"),
         ("alignment", {"links": "x", "target": "own"}, "gold links join the source with the reference"),

@@ -113,10 +113,13 @@ def test_being_terminated_stops_the_processes_too(file, tmp_path):
 def test_a_process_that_fails_is_named_with_the_end_of_its_log(file, tmp_path):
     (tmp_path / "runs" / "grid" / "plain.seed-1").mkdir(parents=True)
     (tmp_path / "runs" / "grid" / "plain.seed-1" / "config.yaml").write_text("name: x")
+    log = tmp_path / "runs" / "grid" / "worker-1.log"
+    log.write_text("of another process that works on the grid\n")
     with pytest.raises(
         RunError, match=r"1 of 1 processes failed; .*worker-1\.log ends: 1 of 1 cells failed.*data is mis"
     ):
         run_in_processes(file, tmp_path / "runs", None, ["cpu"], print, lambda *_: None, only=["plain.seed-1"])
+    assert log.read_text().startswith("of another process that works on the grid\n")
 
 
 def test_workers_share_the_processors_and_each_sees_only_its_own_gpu(monkeypatch):
