@@ -110,6 +110,7 @@ class RNNSearch(nn.Module):
             vocabulary_size=self.vocabulary.num_embeddings,
             final_norm=transformer and config.norm == "pre",
             dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
             output_matrix=lambda: self.output_matrix,
             tied=config.tie_embeddings != "none",
             summary=self.summarize,

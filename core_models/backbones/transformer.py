@@ -215,6 +215,7 @@ class Transformer(nn.Module):
             vocabulary_size=self.vocabulary.num_embeddings,
             final_norm=self.config.norm == "pre",
             dropout=self.config.dropout,
+            attention_dropout=self.config.attention_dropout,
             encoder_layer=lambda: Block(self.config),
             output_matrix=lambda: self.output_matrix,
             tied=self.config.tie_embeddings != "none",

@@ -59,8 +59,8 @@ class BackboneSpec:
     recurrent decoder context, energy and transition.
     `source_embedding` and `target_embedding` map word numbers [...] to raw embeddings [..., width], without scale and
     position; they are functions, not modules, so that the backbone's tables do not become parameters of the mechanism.
-    `final_norm`: a norm follows STACK_OUTPUT; `dropout`: the backbone's dropout probability; `encoder_layer` builds a
-    new layer like those of the encoder, if it has layers.
+    `final_norm`: a norm follows STACK_OUTPUT; `dropout`, `attention_dropout`: the backbone's dropout probabilities;
+    `encoder_layer` builds a new layer like those of the encoder, if it has layers.
     `output_matrix` returns the vocabulary head's matrix and bias, `tied`: it also embeds target words; `summary` maps a
     memory [S, I, d] and its mask to the summary of the source that a recurrent decoder starts from, [S, d'].
     """
@@ -74,6 +74,7 @@ class BackboneSpec:
     vocabulary_size: int
     final_norm: bool = False
     dropout: float = 0.0
+    attention_dropout: float = 0.0
     encoder_layer: Callable[[], nn.Module] | None = None
     output_matrix: Callable[[], tuple[Tensor, Tensor | None]] | None = None
     tied: bool = True

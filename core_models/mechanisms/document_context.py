@@ -96,7 +96,9 @@ class ContextAttention(nn.Module):
     def __init__(self, spec: BackboneSpec, memory_width: int | None = None) -> None:
         super().__init__()
         width = spec.widths["stream"]
-        self.attention = CrossAttention(width, memory_width or width, spec.heads, spec.dropout, may_be_empty=True)
+        self.attention = CrossAttention(
+            width, memory_width or width, spec.heads, spec.attention_dropout, may_be_empty=True
+        )
         self.norm = nn.LayerNorm(width) if spec.final_norm else nn.Identity()
         for linear in (self.attention.query, self.attention.memory, self.attention.output):
             xavier(linear)

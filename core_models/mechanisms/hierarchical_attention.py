@@ -40,8 +40,8 @@ class WordsThenSentences(nn.Module):
 
     def __init__(self, spec: BackboneSpec, width: int, states: int, hidden: int) -> None:
         super().__init__()
-        self.words = CrossAttention(width, states, spec.heads, spec.dropout)
-        self.sentences = CrossAttention(width, width, spec.heads, spec.dropout)
+        self.words = CrossAttention(width, states, spec.heads, spec.attention_dropout)
+        self.sentences = CrossAttention(width, width, spec.heads, spec.attention_dropout)
         self.expand, self.contract = nn.Linear(width, hidden), nn.Linear(hidden, width)
         for module in self.modules():
             if isinstance(module, nn.Linear):

@@ -131,7 +131,7 @@ class DrawnWeights(nn.Module):
         self.layers, self.shared = layers, shared
         self.hidden = nn.Linear(layers * width, hidden if shared else layers * hidden)
         self.drawn = nn.Parameter(torch.empty((hidden, layers * width) if shared else (layers, hidden, width)))
-        # The predicted weights are added to those of the mean, and initially about twice as large.
+        # The predicted weights are added to those of the mean. Initially they are two to four times as large.
         self.bias = nn.Parameter(torch.full((layers, width), 1 / layers))
         # Each network separately: for a tensor of three axes PyTorch would count layers as inputs.
         for matrix in (*self.hidden.weight.data.split(hidden), *([self.drawn.data] if shared else self.drawn.data)):

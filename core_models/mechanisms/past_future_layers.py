@@ -154,9 +154,9 @@ class PastFutureLayers(Mechanism):
     def at(self, hook_point: HookPoint, x: Tensor, view: View, own_state: MechanismState) -> Tensor:
         if hook_point is HookPoint.BEFORE_ATTENTION:
             assert self.meet is not None
-            (update,) = own_state.linear([self.meet.from_input], self._concatenated(own_state.before))
+            (entered,) = own_state.linear([self.meet.from_input], self._concatenated(own_state.before))
             (recurrent,) = own_state.linear([self.meet.from_state], x)
-            return self.meet.combine(update, recurrent, x)
+            return self.meet.combine(entered, recurrent, x)
         if hook_point is HookPoint.ENERGY:
             terms = [own_state.linear([self.to_energy[side]], own_state.before[side])[0] for side in self.sides]
             return x + sum(terms)[:, :, None]  # type: ignore[index]

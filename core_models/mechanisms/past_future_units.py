@@ -54,7 +54,10 @@ class ContentUnit(nn.Module):
 
 
 class PlainUnit(ContentUnit):
-    """GRU(s, c), Eq. 9 to 12 and 16: addition and subtraction are learned from the data only."""
+    """GRU(s, c), Eq. 9 to 12 and 16: addition and subtraction are learned from the data only.
+
+    The reset gate multiplies the image of the state, r * (U s), where Eq. 10 prints U (r * s).
+    """
 
     def __init__(self, context: int, width: int) -> None:
         super().__init__()

@@ -133,7 +133,7 @@ class GatedReader(nn.Module):
 def _attention(spec: BackboneSpec) -> CrossAttention:
     """Attention with the backbone's heads; a sentence of padding alone finds zeros."""
     width = spec.widths["stream"]
-    attention = CrossAttention(width, width, spec.heads, spec.dropout, may_be_empty=True)
+    attention = CrossAttention(width, width, spec.heads, spec.attention_dropout, may_be_empty=True)
     for linear in (attention.query, attention.memory, attention.output):
         xavier(linear)
     return attention

@@ -69,7 +69,7 @@ class SelectiveLook(nn.Module):
         super().__init__()
         self.heads, self.options = spec.heads, options
         self.sentence_query, self.sentence_key = nn.Linear(width, width), nn.Linear(states, width)
-        self.to_words = CrossAttention(width, states, spec.heads, spec.dropout)
+        self.to_words = CrossAttention(width, states, spec.heads, 0.0)
         self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.from_stream, self.from_context = nn.Linear(width, width), nn.Linear(width, width)
         for module in self.modules():

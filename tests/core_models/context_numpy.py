@@ -40,7 +40,8 @@ def gated(sublayer, stream, states, pre):
 
 
 def hierarchical(mechanism, side, stream, held, pre):
-    """Miculicich 2018, one position [d]: words of each sentence, sentences, feed-forward with a residual, gate."""
+    """Miculicich 2018, one position [d]: words of each sentence, sentences, feed-forward with a residual, gate; and the
+    mean of the gate."""
     look = mechanism.look[side]
     asking = norm(look.word_norm, stream)
     vectors = [norm(look.vector_norm, looked(look.words, words, asking)) for words in held]
@@ -48,12 +49,12 @@ def hierarchical(mechanism, side, stream, held, pre):
     context = context + feed_forward(look, norm(look.feed_forward_norm, context))
     share = sigmoid(linear(mechanism.gate[side], np.concatenate([stream, context])))
     found = (1 - share) * stream + share * context
-    return found if pre else norm(mechanism.after[side], found)
+    return found if pre else norm(mechanism.after[side], found), share.mean()
 
 
 def selective(look, stream, held):
     """Maruf 2019, one position [d]: sparse shares of sentences times shares of their words, norm, feed-forward, norm,
-    gate; and how many shares of sentences are 0."""
+    gate; how many shares of sentences are 0, and the mean share of the context."""
     over_sentences, over_words = OVER[look.options.over_sentences], OVER[look.options.over_words]
     asking = norm(look.asking_norm, stream)
     query = heads(linear(look.sentence_query, asking), look.heads)
@@ -66,7 +67,8 @@ def selective(look, stream, held):
     context = norm(look.found_norm, linear(look.to_words.output, found))
     context = norm(look.context_norm, feed_forward(look, context))
     share = sigmoid(linear(look.from_stream, stream) + linear(look.from_context, context))
-    return share * stream + (1 - share) * context, sum(int((one == 0).sum()) for one in chosen)
+    unchosen = sum(int((one == 0).sum()) for one in chosen)
+    return share * stream + (1 - share) * context, unchosen, 1 - share.mean()
 
 
 class Case(NamedTuple):
@@ -176,7 +178,7 @@ class OverStacks(Reader):
 
 class HierarchicalAttention(OverStacks):
     def position(self, side, stream, held):
-        return hierarchical(self.mechanism, side, stream, held, self.pre)
+        return hierarchical(self.mechanism, side, stream, held, self.pre)[0]
 
 
 class SelectiveAttention(OverStacks):

@@ -9,6 +9,7 @@ from core_models.interface.mechanism import ContextStates, HookPoint, MechanismS
 from core_models.text.batches import collate
 from core_models.text.documents import context_entries
 from core_models.text.vocabulary import EOS
+from core_models.traces import TraceWriter
 from tests.core_models.context_numpy import gated, hierarchical, selective
 from tests.core_models.laws import random_sentences, random_system
 from tests.core_models.transformer_numpy import attention, norm
@@ -26,26 +27,32 @@ def drawn():
 
 
 def at_encoder(mechanism, x, states, mask, **notes):
-    own = MechanismState({}, {}, forced=True)
+    """What the encoder's stack becomes, and the gate that is recorded: [S, N, d], [S][N]."""
+    writer = TraceWriter(["it.encoder.gate"])
+    own = MechanismState({}, {}, True, writer, "it")
     own.notes.update(notes)
     own.sentence.update(mechanism.remember(ContextStates(states, mask), own))
     with torch.no_grad():
-        return mechanism.at(HookPoint.ENCODER_STACK_OUTPUT, x, View("encoder"), own).numpy()
+        found = mechanism.at(HookPoint.ENCODER_STACK_OUTPUT, x, View("encoder"), own).numpy()
+    traces = writer.sentences({"source": [x.shape[1]] * len(x)})
+    return found, [trace["it.encoder.gate"].values for trace in traces]
 
 
 @pytest.mark.parametrize("name", ["han-encoder", "han-encoder:norm=post"])
 def test_hierarchical_attention(name):
     mechanism = random_system(name).mechanisms["hierarchical_attention"]
     x, states, mask = drawn()
-    found = at_encoder(mechanism, x, states, mask)
+    found, gates = at_encoder(mechanism, x, states, mask)
     for s, n in np.ndindex(SENTENCES, POSITIONS):
         stream = x[s, n].numpy()
         held = [states[s, k][mask[s, k]].numpy() for k in range(REACH) if mask[s, k].any()]
         if not held:
             assert (found[s, n] == stream).all()
+            assert gates[s][n] == 0
             continue
-        wanted = hierarchical(mechanism, "encoder", stream, held, "post" not in name)
+        wanted, gate = hierarchical(mechanism, "encoder", stream, held, "post" not in name)
         np.testing.assert_allclose(found[s, n], wanted, atol=1e-10)
+        assert gates[s][n] == pytest.approx(gate, rel=1e-5)
 
 
 @pytest.mark.parametrize("words", ["softmax", "sparsemax"])
@@ -56,7 +63,7 @@ def test_selective_attention(words):
     x, states, mask = drawn()
     pieces = torch.full(mask.shape, EOS + 1)
     pieces[:, :, 1] = EOS  # the second word of each sentence is none
-    found = at_encoder(mechanism, x, states, mask, **{"encoder.are_words": pieces != EOS})
+    found, gates = at_encoder(mechanism, x, states, mask, **{"encoder.are_words": pieces != EOS})
     sparse = 0
     for s, n in np.ndindex(SENTENCES, POSITIONS):
         stream = x[s, n].numpy()
@@ -65,8 +72,9 @@ def test_selective_attention(words):
         if not held:
             assert (found[s, n] == stream).all()
             continue
-        wanted, unchosen = selective(look, stream, held)
+        wanted, unchosen, share = selective(look, stream, held)
         np.testing.assert_allclose(found[s, n], wanted, atol=1e-9)
+        assert gates[s][n] == pytest.approx(share, rel=1e-5)
         sparse += unchosen
     assert sparse
 
@@ -81,7 +89,7 @@ def test_the_memory_of_selective_attention(memory):
     x = drawn()[0][:1].expand(len(lines), -1, -1)
     context = collate(lines, None, context_entries(lines, documents, use.sentences, use.after)).context
     states = context_states(system.backbone, context, False)
-    found = at_encoder(mechanism, x, states.memory, states.mask, **{"encoder.are_words": context.words != EOS})
+    found, _ = at_encoder(mechanism, x, states.memory, states.mask, **{"encoder.are_words": context.words != EOS})
     alone = [context_states(system.backbone, collate([line], None, [[line]]).context, False).memory for line in lines]
     words = [one[0, 0, :-1].numpy() for one in alone]  # without </s>
     for s, n in np.ndindex(len(lines), POSITIONS):

@@ -152,6 +152,8 @@ def test_the_trace_shows_gate_and_future_log_probability():
     writer = TraceWriter(["*"])
     with torch.no_grad():
         system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
+        states, futures = by_the_equations(system, batch, EOS)
     gate = writer.sentences({"source": [5], "target": [6]})[0]["future_cost.gate"]
     assert gate.axes == ("target",)
-    assert ((gate.values > 0) & (gate.values < 1)).all()
+    wanted = torch.sigmoid(torch.cat([states, futures], -1) @ system.mechanisms["future_cost"].gate.weight[0])
+    torch.testing.assert_close(torch.tensor(gate.values), wanted.float(), atol=1e-5, rtol=0, check_dtype=False)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from core_models.mechanisms.guided_contents import attend, classify
+from core_models.routing.algorithms import squash
 from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.text.batches import collate
@@ -138,6 +139,13 @@ def test_the_trace_has_every_step_and_iteration(name, groups):
     lengths = trace["guided_capsules.content_lengths"].values
     assert lengths.shape == (7, 2)
     assert 0 < lengths.min() <= lengths.max() < 2**0.5  # two capsules shorter than one
+    contents, batch = random_system(name), collate(random_sentences([5, 2], 1))
+    with torch.no_grad():
+        memory = contents.encode(batch).sentence["backbone"]["memory"][1, :3]
+        votes = contents.mechanisms["guided_capsules"].contents.votes(memory[None])[0]
+    capsules = squash(torch.einsum("tij,ijd->tjd", torch.tensor(assignments.values[-1]).double(), votes))
+    for side, group in enumerate((capsules[:, :2], capsules[:, 2:4])):
+        close(torch.tensor(lengths[:, side]).double(), group.flatten(1).norm(dim=-1), 1e-5)
 
 
 @pytest.mark.parametrize(("name", "groups", "axis"), [("clf-bow-bca", 3, "group"), ("attn-bow-bca", 2, "source")])

@@ -292,6 +292,17 @@ def test_the_trace_says_how_contents_change():
     sums = values["past.state"] + values["future.state"]
     apart = np.linalg.norm(sums - whole, axis=1) / np.linalg.norm(whole)
     np.testing.assert_allclose(values["whole.distance"], apart, rtol=1e-5)
+    aligned = sums @ whole / np.linalg.norm(sums, axis=1) / np.linalg.norm(whole)
+    np.testing.assert_allclose(values["whole.cosine"], aligned, rtol=1e-4)
+    twin, context = Recurrent(system), forced.view.context[0].numpy()
+    entered = context @ twin.m("units.past.unit.from_input.weight").T + twin.m("units.past.unit.from_input.bias")
+    recurrent = past[:-1] @ twin.m("units.past.unit.from_state.weight").T
+    (_, update, candidate), (_, from_state, _) = np.split(entered, 3, axis=1), np.split(recurrent, 3, axis=1)
+    kept = 1 / (1 + np.exp(-update - from_state))
+    np.testing.assert_allclose(values["past.update_gate"], kept.mean(1), rtol=1e-4)
+    moved = np.diff(past, axis=0)
+    along = (moved * candidate).sum(1) / np.linalg.norm(moved, axis=1) / np.linalg.norm(candidate, axis=1)
+    np.testing.assert_allclose(values["past.cosine_context"], along, rtol=1e-3, atol=1e-5)
     reading = Recurrent(system).m("units.future.subtrahend.weight") @ forced.view.context[0, 2].numpy()
     change = values["future.state"][1] - values["future.state"][2]
     cosine = change @ reading / np.linalg.norm(change) / np.linalg.norm(reading)
