@@ -99,6 +99,7 @@ def test_all_that_trains_learns(name):
     assert_all_that_trains_learns(system, batch_of(system, *texts))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_gradients_are_derivatives(name):
     system = random_system(name)
