@@ -294,9 +294,15 @@ class Translator:
         config: SearchConfig,
         function: Callable[[list[int]], Any],
         rows: Sequence[int] | None = None,
+        targets: Sequence[Sequence[int]] | None = None,
     ) -> Iterator[tuple[list[int], Any]]:
-        """Call function(rows) for batches that fit into memory; raises TranslatorError if one sentence does not fit."""
+        """Call function(rows) for batches that fit into memory; raises TranslatorError if one sentence does not fit.
+
+        targets: the outputs, where they are given; a batch is as long as the longer side.
+        """
         numbers, costs = range(len(read)) if rows is None else rows, read.costs(config.beam)
+        if targets is not None:
+            costs = [max(cost, len(ids) + 1) for cost, ids in zip(costs, targets, strict=True)]
         lengths = [costs[row] for row in numbers]
 
         def run(indices: list[int]) -> Any:
@@ -324,7 +330,7 @@ class Translator:
         def force(rows: list[int]) -> None:
             self._force_rows(rows, read, targets, into, trace, config)
 
-        for _ in self._each("forcing", read, config, force):
+        for _ in self._each("forcing", read, config, force, targets=targets):
             pass
 
     def _check_traceable(self, trace: Sequence[str]) -> None:

@@ -124,6 +124,20 @@ def test_given_tokens_are_traced_as_the_search_left_them(translator, sources):
             assert array.values.tolist() == pytest.approx(one.trace[name].values.tolist(), abs=1e-5)
 
 
+def test_a_batch_that_is_forced_is_no_longer_on_either_side_than_the_budget_says(translator, sources):
+    """Sixty short sentences with long translations, which would be one batch by their sources."""
+    sizes = []
+    table = translator.systems[0].backbone.target_table
+    hook = table.register_forward_hook(lambda module, words, vectors: sizes.append(words[0].numel()))
+    try:
+        scored = translator.score(sources[:1] * 60, [" ".join(sources[:8])] * 60)
+    finally:
+        hook.remove()
+    assert len(scored) == 60
+    assert max(sizes) <= translator.search.batch_tokens / translator.search.beam
+    assert sum(sizes) > translator.search.batch_tokens
+
+
 def test_the_recorded_tree_is_one_the_analyses_accept(translator, sources):
     for translation in translator.translate(sources[:4], beam=3, record=True):
         nodes = beam.tree(translation.tree)
