@@ -133,11 +133,11 @@ def experiment_table(
 ) -> None:
     """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""
     from workbench.experiments import results, table_text
-    from workbench.experiments.cell_statistics import kept_and_here
+    from workbench.experiments.cell_statistics import update_kept
     from workbench.experiments.grid import read_experiment
 
     metric_names, experiment = parse_metrics(metrics), read_experiment(file)
-    kept = None if segments is None else kept_and_here(experiment, root, segments, metric_names)
+    kept = None if segments is None else update_kept(experiment, root, segments, metric_names)
     scores, comparisons = results.seed_tables(
         experiment, root, metric_names, checkpoint or [], baseline, n_resamples, kept
     )

@@ -172,11 +172,11 @@ def comparison_table(
         raise RunError(f"the baseline {baseline!r} is not among the runs compared: {', '.join(opened)}")
     extracted = (statistics_of_all(runs, opened, metric, counting=counting) for metric in metrics)
     return pd.concat(
-        [compared(by_run, baseline, method) for by_run in extracted] or [pd.DataFrame()], ignore_index=True
+        [compare_statistics(by_run, baseline, method) for by_run in extracted] or [pd.DataFrame()], ignore_index=True
     )
 
 
-def compared(statistics: Mapping[str, Statistics], baseline: str, method: str = "bootstrap") -> pd.DataFrame:
+def compare_statistics(statistics: Mapping[str, Statistics], baseline: str, method: str = "bootstrap") -> pd.DataFrame:
     """Each system's statistics against the baseline's under one metric: columns of `comparison_table`."""
     import pandas as pd
 

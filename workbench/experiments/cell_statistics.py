@@ -28,7 +28,7 @@ class Text(NamedTuple):
     references: Sequence[Sequence[str]]
 
 
-class Counted(NamedTuple):
+class TestSetStatistics(NamedTuple):
     """The statistics of a test set by a metric, by system and seed; text: None if it is not here."""
 
     test: str
@@ -38,7 +38,7 @@ class Counted(NamedTuple):
     statistics: dict[str, dict[int, Statistics]]
 
 
-def kept_and_here(experiment: Experiment, root: Path, path: Path, metrics: Sequence[str]) -> Kept:
+def update_kept(experiment: Experiment, root: Path, path: Path, metrics: Sequence[str]) -> Kept:
     """The statistics of all finished cells that are here, and of those that a file has; writes both into the file.
 
     Raises ConfigError for a file of something else, of other references, or of other settings of training or search.
@@ -68,13 +68,13 @@ def _made(experiment: Experiment, system: str, search: SearchConfig) -> kept_seg
     return {"trained": training_key(experiment, system), "searched": searched}
 
 
-def counted(
+def statistics_by_test(
     experiment: Experiment,
     root: Path,
     metrics: Sequence[str],
     kept: Kept | None,
     steps: Sequence[int | None] = (None,),
-) -> Iterator[Counted]:
+) -> Iterator[TestSetStatistics]:
     """Test by test, metric by metric, step by step; kept cells count beside those of the last step (None)."""
     for test in experiment.data.test_names:
         runs_at = {step: dict(_runs(experiment, root, test, step)) for step in steps}
@@ -84,7 +84,7 @@ def counted(
                 statistics = _statistics(runs, test, metric)
                 if step is None:
                     statistics = _with_kept(experiment, statistics, kept, test, metric)
-                yield Counted(test, metric, step, text, statistics)
+                yield TestSetStatistics(test, metric, step, text, statistics)
 
 
 def named(system: str, step: int | None) -> str:

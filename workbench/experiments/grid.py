@@ -30,6 +30,7 @@ Pair = tuple[str, str]
 BOOKKEEPING = {"max_minutes", "keep_last", "keep_every", "log_every", "tensorboard"}
 # Characters that a folder's name cannot contain, or end with, on some file system.
 _NO_NAME = re.compile(r"""[\x00-\x1f<>:"/\\|?*]|[. ]$""")
+_STEPS: KeptByFiles[tuple[int, int | None]] = KeptByFiles(4096)  # by the log of a training
 
 
 class ControlledText(Section):
@@ -50,7 +51,6 @@ class ControlledText(Section):
         return ["test", "long"] if self.long else ["test"]
 
 
-_STEPS: KeptByFiles[tuple[int, int | None]] = KeptByFiles(4096)
 PACKAGED = "package:"  # before the name of a file of the package's data folder
 
 

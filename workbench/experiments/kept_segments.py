@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 
 
 Kept = dict[Cell, "Statistics"]
-# How a cell was made, as keys to be compared: "trained", by `grid.training_key`, and "searched".
+# The settings that a cell was made with, as keys to be compared: "trained", by `grid.training_key`, and "searched".
 Made = Mapping[str, str]
 MADE = ("trained", "searched")
 

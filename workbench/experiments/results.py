@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from core_models.files.file_marks import atomic_replace_files
 from core_models.settings import nearest
-from workbench.experiments.cell_statistics import counted, named
+from workbench.experiments.cell_statistics import named, statistics_by_test
 from workbench.experiments.grid import Experiment, cells
 from workbench.experiments.kept_segments import Cell, Kept
 from workbench.store.csv_cells import csv_text
@@ -113,19 +113,19 @@ def seed_tables(
     by one method, over all test sets and checkpoints together.
     """
     from analyses import seeds
-    from workbench.evaluation.scoring import compared
+    from workbench.evaluation.scoring import compare_statistics
 
     baseline = baseline or next(iter(experiment.systems))
     if baseline not in experiment.systems:
         raise RunError(f"--baseline {baseline!r}: {nearest(baseline, list(experiment.systems))}")
     scores, comparisons = [], []
-    for one in counted(experiment, root, metrics, kept, (None, *checkpoints)):
+    for one in statistics_by_test(experiment, root, metrics, kept, (None, *checkpoints)):
         base = named(baseline, one.step)
         scores.append(seeds.score_table(one.statistics, samples).assign(test=one.test))
         comparisons.append(seeds.comparison_table(one.statistics, base, samples).assign(test=one.test))
         if len(experiment.seeds) == 1 and base in one.statistics and len(one.statistics) > 1:
             single = {system: by_seed[experiment.seeds[0]] for system, by_seed in one.statistics.items()}
-            comparisons.append(compared(single, base, "sign").assign(test=one.test, seeds=1))
+            comparisons.append(compare_statistics(single, base, "sign").assign(test=one.test, seeds=1))
     return _stacked(scores), _one_family(_stacked(comparisons))
 
 
@@ -146,7 +146,7 @@ def pair_differences(
     from analyses import seeds
 
     parts = []
-    for one in counted(experiment, root, metrics, kept):
+    for one in statistics_by_test(experiment, root, metrics, kept):
         systems = dict(one.statistics)
         while len(systems) > 1:
             first = next(iter(systems))
@@ -176,7 +176,7 @@ def length_differences(
 
     base, parts = baseline or next(iter(experiment.systems)), []
     first: dict[str, tuple[str, Mapping[str, BySeed]]] = {}
-    for one in counted(experiment, root, metrics, kept):
+    for one in statistics_by_test(experiment, root, metrics, kept):
         if one.text is None or base not in one.statistics:
             continue
         groups = buckets.quantiles([len(source.split()) for source in one.text.sources], LENGTH_GROUPS)
@@ -218,7 +218,7 @@ def additivity(
     from analyses import seeds
 
     base, parts = baseline or next(iter(experiment.systems)), []
-    for one in counted(experiment, root, metrics, kept):
+    for one in statistics_by_test(experiment, root, metrics, kept):
         parts.append(seeds.additivity_table(one.statistics, base, samples).assign(test=one.test))
     return _stacked(parts)
 

@@ -21,7 +21,7 @@ from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.evaluation.translate import test_set as open_test_set
 from workbench.evaluation.translate import translate_test
 from workbench.experiments import kept_segments
-from workbench.experiments.cell_statistics import kept_and_here
+from workbench.experiments.cell_statistics import update_kept
 from workbench.experiments.grid import Experiment, cells, read_experiment
 from workbench.experiments.results import (
     METRICS,
@@ -139,7 +139,7 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
         for folder, place in away.items():
             folder.rename(place)
         try:
-            kept = kept_and_here(experiment, root, path, metrics)
+            kept = update_kept(experiment, root, path, metrics)
             found = seed_tables(experiment, root, metrics, samples=100, kept=kept)
             table = cell_table(experiment, root, metrics, kept=kept)
             assert [line.endswith("missing") for line in remarks(experiment, root)] == [True, True, False]
@@ -167,12 +167,12 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
         kept_segments.read(path, {"test": kept_segments.towards([["something else"]])})
     slower = experiment.model_copy(update={"training": {**experiment.training, "learning_rate": 0.5}})
     with pytest.raises(ConfigError, match="was trained with other settings than the grid has now"):
-        kept_and_here(slower, tmp_path / "none", path, metrics)
+        update_kept(slower, tmp_path / "none", path, metrics)
     wider = experiment.model_copy(update={"search": {**experiment.search, "beam": 2}})
     with pytest.raises(ConfigError, match="was searched with other settings than the grid has now"):
-        kept_and_here(wider, tmp_path / "none", path, metrics)
+        update_kept(wider, tmp_path / "none", path, metrics)
     more_often = experiment.model_copy(update={"training": {**experiment.training, "log_every": 7}})
-    assert len(kept_and_here(more_often, tmp_path / "none", path, metrics)) == len(kept), "the same trainings"
+    assert len(update_kept(more_often, tmp_path / "none", path, metrics)) == len(kept), "the same trainings"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ConfigError, match="no statistics of an experiment's cells"):
         kept_segments.read(path, {})
@@ -180,7 +180,7 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
 
 def test_where_no_run_is_here_differences_by_length_need_the_prepared_text_alone(grid, tmp_path):
     experiment, root = grid
-    kept = kept_and_here(experiment, root, tmp_path / "kept.npz", METRICS)
+    kept = update_kept(experiment, root, tmp_path / "kept.npz", METRICS)
     whole = length_differences(experiment, root, samples=100, kept=kept)
     elsewhere = tmp_path / "elsewhere"
     assert length_differences(experiment, elsewhere, samples=100, kept=kept).empty
@@ -190,7 +190,7 @@ def test_where_no_run_is_here_differences_by_length_need_the_prepared_text_alone
     text = elsewhere / experiment.name / "data" / "tests" / "test.target"
     text.write_text(text.read_text().replace("e", "a"), encoding="utf-8")
     with pytest.raises(ConfigError, match="other references of test"):
-        kept_and_here(experiment, elsewhere, tmp_path / "kept.npz", METRICS)
+        update_kept(experiment, elsewhere, tmp_path / "kept.npz", METRICS)
 
 
 def test_a_checkpoint_is_compared_with_the_baseline_at_its_step(grid, outputs):
@@ -279,7 +279,7 @@ def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs, 
         assert comparisons.p_value[1] == signs.p_value
         assert remarks(single, root) == [f"{ONE_SEED} {HOLM}"]
         assert scores.form.tolist() == ["sentences"] * 2
-        kept = kept_and_here(single, root, tmp_path / "kept.npz", METRICS)
+        kept = update_kept(single, root, tmp_path / "kept.npz", METRICS)
         elsewhere = seed_tables(single, tmp_path / "none", ("bleu",), samples=100, kept=kept)[1]
         pd.testing.assert_frame_equal(elsewhere, comparisons)
     finally:
@@ -289,7 +289,7 @@ def test_with_one_seed_the_sign_test_stands_beside_the_bootstrap(grid, outputs, 
 
 def test_every_two_systems_are_compared_as_with_one_of_them_as_the_baseline(grid, tmp_path):
     experiment, root = grid
-    kept = kept_and_here(experiment, root, tmp_path / "kept.npz", METRICS)
+    kept = update_kept(experiment, root, tmp_path / "kept.npz", METRICS)
     kept |= {
         cell._replace(system="third"): one for cell, one in kept.items() if (cell.system, cell.seed) == ("plain", 2)
     }
@@ -314,7 +314,7 @@ def test_every_two_systems_are_compared_as_with_one_of_them_as_the_baseline(grid
 def test_a_combination_of_the_grid_is_beside_its_parts(grid, tmp_path):
     """The combination translates like `future` here, and its other part is the baseline: nothing is beyond the gain."""
     experiment, root = grid
-    kept = kept_and_here(experiment, root, tmp_path / "kept.npz", METRICS)
+    kept = update_kept(experiment, root, tmp_path / "kept.npz", METRICS)
     kept |= {cell._replace(system="plain+future"): one for cell, one in kept.items() if cell.system == "future"}
     both = experiment.model_copy(
         update={"systems": {**experiment.systems, "plain+future": "future-cost-2:preset=tiny"}}
