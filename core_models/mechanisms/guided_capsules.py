@@ -90,7 +90,9 @@ class GuidedCapsulesOptions(Options):
     losses: tuple[Literal["bow", "bca"], ...] = ()
     lambda_1: float = Field(1.0, ge=0, description="weight of the bags of words")
     lambda_2: float = Field(1.0, ge=0, description="weight of the content agreement")
-    bag: Literal["inclusive", "strict", "analysis"] = Field("inclusive", description="whether y_t is past, future (A5)")
+    bag: Literal["inclusive", "strict", "analysis"] = Field(
+        "inclusive", description="inclusive: y_t is in both bags; strict: in neither; analysis: in that of PAST (A5)"
+    )
     bag_begins: bool = Field(False, description="BOS is a past word of the strict bag")
     bag_loss: Literal["mean", "sum"] = Field("mean", description="over the words of a bag (A6)")
     bag_smoothing: float = Field(0.0, ge=0, lt=1)

@@ -26,7 +26,10 @@ class AggregationOptions(Options):
         False, description="H^0 is aggregated too; the paper shows six inputs of six layers"
     )
     normalize: bool = Field(True, description="a layer norm after it, where the stack has none (post-norm)")
-    residual: bool = Field(False, description="add the last layer: gentler where a trained model is begun from")
+    residual: bool = Field(
+        False,
+        description="add the last layer as it is, before the final norm: gentler where a trained model is begun from",
+    )
 
 
 class Aggregation(Mechanism):

@@ -41,7 +41,7 @@ class RoutingOptions(AggregationOptions):
     scale: Literal["unit", "none"] = Field(
         "unit",
         description="capsules side by side over their root mean square, so that the norm or sum after them sees them; "
-        "none as in the paper, whose squashed capsules are shorter than a norm's epsilon",
+        "none as in the paper: squashed capsules of dynamic routing are then shorter than a norm's epsilon",
     )
 
 
@@ -154,8 +154,10 @@ class EMRoutingOptions(RoutingOptions):
         "sigmoid",
         description="Eq. 10 prints none, but speaks of a probability; without it, what is below 1e-6 counts as that",
     )
-    inverse_temperature: float = Field(1.0, gt=0, description="lambda of Eq. 14, or its last value in a schedule")
-    schedule: Literal["constant", "rising"] = "constant"
+    inverse_temperature: float = Field(1.0, gt=0, description="lambda of Eq. 14; what it rises to where it rises")
+    schedule: Literal["constant", "rising"] = Field(
+        "constant", description="rising: lambda (1 - 0.95^k) in iteration k, 5, 10 and 14 % of it in the first three"
+    )
     variance_floor: float = Field(
         0.01, gt=0, description="votes of few layers often nearly agree: at 1e-6 their gradients keep it from training"
     )
@@ -168,7 +170,7 @@ class EMRoutingOptions(RoutingOptions):
 
 
 class EMRouting(LayerRouting):
-    """EM routing (Dou 2019, Algorithm 2 and Eq. 9 to 16): every output capsule is a Gaussian over its votes.
+    """EM routing (Dou 2019, Algorithm 2 and Eq. 10 to 16): every output capsule is a Gaussian over its votes.
 
     With `concatenated` votes the input activations are computed from all layers too: the size of Table 1. Capsules
     wider than one number with `width_reduction=sum` follow the paper to the letter and hardly train: a UserWarning.

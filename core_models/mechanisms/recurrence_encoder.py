@@ -35,7 +35,7 @@ class RecurrenceEncoderOptions(Options):
         "attentive", description="a step attends to the whole sentence (ARN), or reads the next word (RNN)"
     )
     steps: int = Field(8, ge=2, description="T, of the attentive recurrence")
-    bidirectional: bool = Field(True, description="a second network in the other direction")
+    bidirectional: bool = Field(True, description="a second network; with recurrence=words it reads from the end")
     unit: Literal["gru", "lstm"] = Field("gru", description="the recurrent unit f")
     short_cut: bool = Field(True, description="only the top decoder layer reads it; else every layer does")
 
