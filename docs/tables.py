@@ -56,6 +56,7 @@ def result_table(name: str) -> str:
     about = tomllib.loads((DOCS / "tables.toml").read_text(encoding="utf-8"))[name]
     makers = {
         "scores": _scores,
+        "differences": _differences,
         "speed": _speed,
         "columns": _columns,
         "means": _means,
@@ -218,6 +219,26 @@ def _scores(about: Mapping[str, Any]) -> pd.DataFrame:
             columns[f"difference, {title}"] = differences.reindex(scored.index).fillna("")
             columns[f"p, {title}"] = compared["p_holm"].map(_p).reindex(scored.index).fillna("")
     return pd.DataFrame(columns)
+
+
+def _differences(about: Mapping[str, Any]) -> pd.DataFrame:
+    """The baseline's score and the others' differences to it, each in its own grid; a column for every size and test.
+
+    A size may have several grids: then the score is that of the first one's baseline.
+    """
+    columns: dict[str, dict[str, str]] = {}
+    for size, files in about["files"].items():
+        for test in about["tests"]:
+            where = {"metric": "bleu", "test": test}
+            cells = columns.setdefault(f"{size}, {test}", {})
+            for file in files:
+                compared = _read(f"{file}.comparisons", where)
+                compared = compared[~compared["method"].str.startswith("sign")]
+                scored = _read(f"{file}.scores", where).set_index("system")
+                for baseline in compared["baseline"].unique():
+                    cells.setdefault(baseline, _score(scored.loc[baseline]))
+                cells |= {row["system"]: _difference(row) for _, row in compared.iterrows()}
+    return _chosen(pd.DataFrame(columns).fillna(""), about)
 
 
 def _score(row: pd.Series) -> str:

@@ -26,6 +26,7 @@ _FALLBACKS = {"capsules": "d_model"}  # the option whose value counts if another
 _FORMER_NAMES = {**ModelConfig.former_names, **TrainingConfig.former_names}  # in figures that were kept
 # Settings that do not define a system, or are shown elsewhere.
 _NOT_COMPARED = {"mechanisms", "preset", "seed", *BOOKKEEPING}
+SENTENCES = "sentences"  # a setting of experiments on a controlled text
 _RATIOS = {"train_ratio": "training", "decode_ratio": "decoding"}
 _MEMORY = "train_memory_bytes"
 
@@ -114,6 +115,12 @@ def _alike_but_for(option: str, settings: Mapping[str, Settings]) -> dict[str, l
         }
         groups.setdefault(json.dumps(rest, sort_keys=True, default=str), []).append(name)
     return groups
+
+
+def differing(settings: Sequence[Settings]) -> list[str]:
+    """The settings in which these differ, of those that all of them have."""
+    shared = set.intersection(*map(set, settings)) - _NOT_COMPARED
+    return [name for name in settings[0] if name in shared and len({str(one[name]) for one in settings}) > 1]
 
 
 def _without(option: str, settings: Settings) -> Settings:
@@ -226,7 +233,10 @@ def experiment_varying(option: str, system: str, folder: Path | None = None) -> 
 
 
 def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, Settings]:
-    """The settings of an experiment's systems with results; raises RunError if there are none."""
+    """The settings of an experiment's systems with results, and of a controlled text its number of sentences.
+
+    Raises RunError if there are none.
+    """
     import pandas as pd
 
     known = experiments(folder)
@@ -235,7 +245,9 @@ def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, S
     folder = folder or _folder()
     grid = read_experiment(folder / f"{name}.yaml")
     scored = set(pd.read_csv(folder / "results" / f"{name}.scores.csv").get("system", ()))
-    return {system: of_description(text, grid.training) for system, text in grid.systems.items() if system in scored}
+    controlled = grid.data.controlled
+    shared = {**grid.training, **({SENTENCES: controlled.sentences} if controlled else {})}
+    return {system: of_description(text, shared) for system, text in grid.systems.items() if system in scored}
 
 
 def of_experiment(name: str, test: str, metric: str, folder: Path | None = None) -> Scored:

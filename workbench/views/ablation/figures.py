@@ -91,7 +91,7 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     sentences = [
         f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {scored.description}: "
         "means over seeds with 95% intervals"
-        f"{_interval_text(points['seeds'].tolist())}.",
+        f"{interval_text(points['seeds'].tolist())}.",
         f"Dashed: {base}, which has no such option." if base in scores else "",
         f"Hollow: reported in {printed.where}." if printed else "",
         f"No scores are reported for it; {'; '.join(notes)}." if notes and not printed else "",
@@ -113,12 +113,12 @@ def _drawn_settings(settings: Mapping[str, ablation.Settings], option: str) -> d
     return {name: settings[name] for name in ablation.option_grid(settings, option)}
 
 
-def _interval_text(counts: list[int]) -> str:
-    """Caption of the intervals, which depend on the number of seeds."""
+def interval_text(counts: list[int], dots: bool = True) -> str:
+    """Caption of the intervals, which depend on the number of seeds. dots: each seed is drawn too."""
     if max(counts) == 1:
         return " over sentences (one seed each, so none over seeds: nothing is known of other trainings)"
     alone = "; of one seed over sentences alone" if min(counts) == 1 else ""
-    few = f"{min(counts)} to {max(counts)} seeds, dots{alone}"
+    few = f"{min(counts)} to {max(counts)} seeds{', dots' if dots else ''}{alone}"
     return f" over seeds (Student's t) and sentences (bootstrap), added in quadrature ({few})"
 
 

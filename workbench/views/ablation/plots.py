@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from workbench.plotting import theme
@@ -18,6 +19,7 @@ from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Labels, Line, Mark, Panel, Points, SeriesStyle, rule
 
 _TABLE = ("series", "value", "score", "low", "high", "seeds")
+_DIFFERENCES = ("series", "value", "test", "delta", "low", "high", "seeds")
 _SEEDS = ("series", "value", "seed", "score")
 _COSTS = ("series", "value", "work", "ratio")
 MEMORY = "memory"  # value of `work` whose ratio is not a speed
@@ -50,8 +52,8 @@ def ablation(
         marks.append(rule(baseline[1], series=baseline[0], style=replace(theme.BASELINE, marker="none")))
     for number, name in enumerate(names):
         offset = 0.0 if x.kind == "number" else (number - (len(names) - 1) / 2) * _OFFSET
-        marks += _score_marks(
-            _series_rows(table, name, positions, offset), name, series_styles[name], x.kind == "number"
+        marks += _interval_marks(
+            _series_rows(table, name, positions, offset), "score", name, series_styles[name], x.kind == "number"
         )
         if seeds is not None:
             require_columns(seeds, _SEEDS, "seeds")
@@ -76,12 +78,12 @@ def ablation(
     )
 
 
-def _score_marks(rows: pd.DataFrame, name: str, style: SeriesStyle, is_numeric: bool) -> list[Mark]:
+def _interval_marks(rows: pd.DataFrame, y: str, name: str, style: SeriesStyle, is_numeric: bool) -> list[Mark]:
     """Means with intervals, joined by a line if values are numbers."""
     hover = ("setting", "seeds")
     bars = replace(style, dash="none")
-    points = Points(rows, "place", "score", name, bars, hover, not is_numeric, low="low", high="high")
-    return [Line(rows, "place", "score", name, style, hover), points] if is_numeric else [points]
+    points = Points(rows, "place", y, name, bars, hover, not is_numeric, low="low", high="high")
+    return [Line(rows, "place", y, name, style, hover), points] if is_numeric else [points]
 
 
 def _reported_panel(
@@ -92,6 +94,38 @@ def _reported_panel(
     if baseline is not None:
         marks.append(rule(baseline, series="reported baseline", style=SeriesStyle(theme.NEUTRAL, "dot", "none")))
     return Panel(tuple(marks), x, Axis(metric), 1.4, "reported, on other data")
+
+
+def differences(table: pd.DataFrame, option: str, metric: str, caption: str = "") -> Figure:
+    """Differences to the baseline with intervals, a rule at zero, a panel for each test set; `value` as in `ablation`.
+
+    A line joins the values of a system; systems with the same value stand side by side.
+    """
+    require_columns(table, _DIFFERENCES, "table")
+    positions, x = _axis(list(table["value"]), option)
+    names = list(dict.fromkeys(table["series"]))
+    series_styles = theme.styles(names)
+    width = _OFFSET if x.range is None or x.kind != "number" else 0.02 * (x.range[1] - x.range[0])
+    panels = []
+    for test in dict.fromkeys(table["test"]):
+        marks: list[Mark] = [rule(0.0, series="baseline", style=replace(theme.BASELINE, marker="none"))]
+        for number, name in enumerate(names):
+            offset = (number - (len(names) - 1) / 2) * width
+            rows = _series_rows(table[table["test"] == test], name, positions, offset)
+            marks += _interval_marks(rows, "delta", name, series_styles[name], x.kind == "number")
+        panels.append(Panel(tuple(marks), x, Axis(f"{metric}, difference"), 1.4, test))
+    largest, smallest = (table.iloc[int(pick(table["delta"].to_numpy()))] for pick in (np.argmax, np.argmin))
+    return Figure(
+        "ablation-differences",
+        "Differences by one option",
+        tuple(panels),
+        caption,
+        f"The difference in {metric} is largest with {option} {_text(largest['value'])} ({largest['series']}, "
+        f"{largest['test']}, {largest['delta']:+.2f}), smallest with {_text(smallest['value'])} "
+        f"({smallest['series']}, {smallest['test']}, {smallest['delta']:+.2f}).",
+        "page",
+        columns=len(panels),
+    )
 
 
 def ablation_cost(

@@ -1,4 +1,4 @@
-"""Section of ablations: scores and costs over the values of one option, and costs by sentence length.
+"""Section of ablations: scores and costs over the values of one option, costs by length, differences by experiment.
 
 Used by the pages of mechanisms with options to vary. Arranges controls and figures; the figures compute.
 """
@@ -11,7 +11,9 @@ from workbench.app.components import empty_states, figure_view
 from workbench.app.frame import Frame, errors_as_messages
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation
+from workbench.figures.options import default
 from workbench.store.runs import Run
+from workbench.views.ablation.difference_figures import DifferenceOptions, varied_between
 from workbench.views.ablation.length_cost import length_benches
 
 HERE, SCOPE = "runs", "context_sentences"
@@ -72,8 +74,36 @@ def ablations(frame: Frame, stacked: bool = False) -> None:
             figure_view.show(figure, frame.request((), experiment=source, **figure_options))
         for bench in ablation.benches_of(option):
             figure_view.show("ablation-cost", frame.request((), option=option, bench=bench), key=bench)
-        for bench in () if stacked else length_benches():
-            figure_view.show("length-cost", frame.request((), bench=bench), key=bench)
+        if not stacked:
+            for bench in length_benches():
+                figure_view.show("length-cost", frame.request((), bench=bench), key=bench)
+            _across_experiments(frame, metric)
+
+
+def _across_experiments(frame: Frame, metric: str) -> None:
+    """Differences to the baselines of experiments that differ in an option: is a gain that of one size?"""
+    left, right = st.columns([5, 3])
+    names = left.multiselect(
+        "Experiments",
+        ablation.experiments(),
+        default=default(DifferenceOptions, "experiments"),
+        key="experiments",
+        bind="query-params",
+    )
+    varied = varied_between(names)
+    if not varied:
+        st.caption("Choose two experiments whose systems differ in an option, such as the width.")
+        return
+    standard = default(DifferenceOptions, "option")
+    option = right.selectbox(
+        "Option that differs between them",
+        varied,
+        index=varied.index(standard) if standard in varied else 0,
+        format_func=lambda name: name.replace("_", " "),
+        key="option-between",
+        bind="query-params",
+    )
+    figure_view.show("ablation-differences", frame.request((), experiments=tuple(names), option=option, metric=metric))
 
 
 def _runs_in_same_folders(frame: Frame) -> list[Run]:
