@@ -210,8 +210,7 @@ def _scores(about: Mapping[str, Any]) -> pd.DataFrame:
         for test in about.get("tests", ["test"]):
             where = {"metric": metric, "test": test}
             scored = _chosen(_read(f"{about['file']}.scores", where).set_index("system"), about)
-            compared = _read(f"{about['file']}.comparisons", where)
-            compared = compared[~compared["method"].str.startswith("sign")].set_index("system")
+            compared = _compared(about["file"], where).set_index("system")
             title = {"bleu": "BLEU", "chrf": "chrF", "meteor": "METEOR"}[metric]
             title += f", {test}" if len(about.get("tests", [])) > 1 else ""
             columns[title] = scored.apply(_score, axis=1)
@@ -232,13 +231,18 @@ def _differences(about: Mapping[str, Any]) -> pd.DataFrame:
             where = {"metric": "bleu", "test": test}
             cells = columns.setdefault(f"{size}, {test}", {})
             for file in files:
-                compared = _read(f"{file}.comparisons", where)
-                compared = compared[~compared["method"].str.startswith("sign")]
+                compared = _compared(file, where)
                 scored = _read(f"{file}.scores", where).set_index("system")
                 for baseline in compared["baseline"].unique():
                     cells.setdefault(baseline, _score(scored.loc[baseline]))
                 cells |= {row["system"]: _difference(row) for _, row in compared.iterrows()}
     return _chosen(pd.DataFrame(columns).fillna(""), about)
+
+
+def _compared(file: str, where: Mapping[str, Any]) -> pd.DataFrame:
+    """The differences of a grid to its baseline, without those of the sign test, which has no interval."""
+    rows = _read(f"{file}.comparisons", where)
+    return rows[~rows["method"].str.startswith("sign")]
 
 
 def _score(row: pd.Series) -> str:

@@ -23,7 +23,7 @@ CONTEXT_AXIS = {"encoder": "context", "decoder": "context_output"}  # the trace 
 
 class ContextOptions(Options):
     context_sentences: int = Field(3, gt=0, description="K, how many sentences before are read")
-    context_length: int = Field(256, gt=0, description="pieces of the longest one; Yang 2019 prints no limit (E15)")
+    context_length: int = Field(256, gt=0, description="most pieces of one of them; Yang 2019 prints no limit (E15)")
     long_context: Literal["refuse", "cut"] = Field("refuse", description="what is done with a longer one")
 
     def use(self, states: bool = False, outputs: bool = False, joined: bool = False) -> ContextUse:

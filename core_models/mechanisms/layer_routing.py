@@ -154,7 +154,7 @@ class EMRoutingOptions(RoutingOptions):
         "sigmoid",
         description="Eq. 10 prints none, but speaks of a probability; without it, what is below 1e-6 counts as that",
     )
-    inverse_temperature: float = Field(1.0, gt=0, description="lambda of Eq. 14; what it rises to where it rises")
+    inverse_temperature: float = Field(1.0, gt=0, description="lambda of Eq. 14, or the limit of a rising schedule")
     schedule: Literal["constant", "rising"] = Field(
         "constant", description="rising: lambda (1 - 0.95^k) in iteration k, 5, 10 and 14 % of it in the first three"
     )
