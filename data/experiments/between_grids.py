@@ -1,10 +1,12 @@
 """The systems that two grids have in common, one grid less the other: what another rate or another begin does.
 
     python data/experiments/between_grids.py claims-combinations-rate-0.002 claims-combinations
+    python data/experiments/between_grids.py claims-past-future:gdr-bow-bca scale-width-64:transformer
 
-Works from the statistics per segment in data/experiments/results/NAME.segments.npz, so it needs no run. Differences are
-paired by seed and sentence. Writes FIRST.beside-SECOND.csv there, a row for each system, test set and metric; p_holm is
-Holm's correction over all rows of a metric.
+The second line takes one system of each grid, whatever it is called in the other. Works from the statistics per segment
+in data/experiments/results/NAME.segments.npz, so it needs no run. Differences are paired by seed and sentence. Writes
+FIRST.beside-SECOND.csv there (of two systems FIRST.SYSTEM-beside-OTHER-of-SECOND.csv), a row for each system, test set
+and metric; p_holm is Holm's correction over all rows of a metric.
 """
 
 from __future__ import annotations
@@ -26,15 +28,22 @@ from workbench.store.csv_cells import csv_text
 
 
 def main(first: str, second: str) -> None:
+    (first, system), (second, other) = (name.partition(":")[::2] for name in (first, second))
+    if bool(system) != bool(other):
+        raise SystemExit("name a system of both grids, or of neither: GRID:SYSTEM GRID:SYSTEM")
     tests = kept_segments.digests(results_folder() / f"{first}{kept_segments.SUFFIX}")
     new, old = (_statistics(name, tests) for name in (first, second))
     rows = []
-    for system, test, metric in (key for key in new if key in old):
-        found = compare_over_seeds(old[system, test, metric], new[system, test, metric])
-        rows.append({"system": system, "test": test, "metric": metric, **asdict(found)})
+    for name, test, metric in new:
+        beside = (other or name, test, metric)
+        if beside in old and name == (system or name):
+            found = compare_over_seeds(old[beside], new[name, test, metric])
+            rows.append({"system": name, "test": test, "metric": metric, **asdict(found)})
+    if not rows:
+        raise SystemExit(f"there is no such pair of {first} and {second} with results")
     table = pd.DataFrame(rows)
     p_holm = table.groupby("metric")["p_value"].transform(lambda p_values: holm(p_values.to_numpy()))
-    path = results_folder() / f"{first}.beside-{second}.csv"
+    path = results_folder() / f"{first}.{f'{system}-beside-{other}-of-' if system else 'beside-'}{second}.csv"
     path.write_text(csv_text(table.assign(p_holm=p_holm).round(4)), encoding="utf-8")
     print(f"{path.name}: {len(table)} rows")
 

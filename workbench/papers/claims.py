@@ -182,7 +182,9 @@ def expected_gains(reported: pd.DataFrame) -> pd.Series:
 
 
 def _label(row: Row) -> str:
-    """A row as it is printed, with the settings that ours has it with, but for a size, which labels say."""
+    """A row as it is printed, with the settings that ours has it with, but for a printed size, which labels say."""
+    if row.settings_here:
+        return f"{row.label} (ours: {row.settings_here})"
     return row.label if not row.settings or "preset=" in row.settings else f"{row.label} ({row.settings})"
 
 

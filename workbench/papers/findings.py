@@ -85,7 +85,10 @@ def _note(ours: Measurement, folder: Path) -> str:
 
 def _grid(ours: Measurement, folder: Path) -> Path:
     """The file of its experiment, which the name of a result file begins with; it lies beside the results' folder."""
-    return folder.parent / f"{ours.experiment or ours.file.rpartition('.')[0]}.yaml"
+    name = ours.experiment or ours.file.rpartition(".")[0]
+    while "." in name and not (folder.parent / f"{name}.yaml").is_file():
+        name = name.rpartition(".")[0]
+    return folder.parent / f"{name}.yaml"
 
 
 def _tuned(ours: Measurement, folder: Path) -> bool:

@@ -58,14 +58,16 @@ class Column(Section):
 class Row(Section):
     """A row as printed.
 
-    system: its name in the project's catalogue. cited: the source if the paper took it from elsewhere. iteration: the
-    routing iteration of its values.
+    system: its name in the project's catalogue. settings_here: those of a smaller system of ours that stands for this
+    row too, where the paper's is too large to train here. cited: the source if the paper took it from elsewhere.
+    iteration: the routing iteration of its values.
     """
 
     key: Key
     label: str
     system: str = ""
     settings: str = ""
+    settings_here: str = ""
     cited: str = ""
     iteration: int | None = Field(None, gt=0)
     values: dict[str, Decimal]

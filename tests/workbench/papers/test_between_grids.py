@@ -1,9 +1,15 @@
 """What a grid's results say beside another's, from the files that both have stored."""
 
+import re
+
 import pandas as pd
 import pytest
 
 from workbench.papers.experiment_differences import results_folder
+
+# GRID.beside-OTHER.csv and GRID.SYSTEM-beside-SYSTEM-of-OTHER.csv
+NAME = re.compile(r"(.+?)\.(?:([a-z0-9-]+?)-beside-([a-z0-9-]+?)-of-|beside-)((?:claims|scale)-.+)\.csv")
+FILES = [name for path in sorted(results_folder().glob("*beside-*.csv")) if (name := NAME.fullmatch(path.name))]
 
 
 def _scores(grid):
@@ -11,11 +17,19 @@ def _scores(grid):
     return cells[cells["state"] == "done"].set_index(["system", "test", "metric", "seed"])["score"]
 
 
-@pytest.mark.parametrize("path", sorted(results_folder().glob("*.beside-claims-*.csv")), ids=lambda path: path.name)
-def test_a_difference_of_two_grids_is_the_first_less_the_second(path):
-    first, _, second = path.name.removesuffix(".csv").partition(".beside-")
-    table = pd.read_csv(path).set_index(["system", "test", "metric"])
-    paired = (_scores(first) - _scores(second)).dropna().groupby(["system", "test", "metric"])
+def test_the_files_of_both_forms_are_found():
+    assert {bool(system) for _, system, _, _ in map(re.Match.groups, FILES)} == {True, False}
+
+
+@pytest.mark.parametrize("name", FILES, ids=lambda name: name[0])
+def test_a_difference_of_two_grids_is_the_first_less_the_second(name):
+    first, system, other, second = name.groups()
+    table = pd.read_csv(results_folder() / name[0]).set_index(["system", "test", "metric"])
+    old = _scores(second)
+    if system:
+        assert set(table.index.unique("system")) == {system}
+        old = old.xs(other, drop_level=False).rename({other: system}, level="system")
+    paired = (_scores(first) - old).dropna().groupby(["system", "test", "metric"])
     assert table["seeds"].to_dict() == paired.size().reindex(table.index).to_dict()
     assert table["delta"].tolist() == pytest.approx(paired.mean().reindex(table.index).tolist(), abs=3e-4)
     assert (table["low"] < table["delta"]).all()

@@ -128,15 +128,17 @@ def test_a_row_of_a_file_is_asked_by_its_system_however_it_is_written(grid, tmp_
     grid("low", 0.002, {"transformer": [1.0, 1.0], "gdr": [0.2, 0.2], "coverage": [1.0, 1.0]})
     systems = read_experiment(tmp_path / "high.yaml").systems
     table = pd.DataFrame({"system": [*systems, *systems.values()], "value": 1.0, "low": 0.9, "high": 1.1})
-    table.to_csv(tmp_path / "results" / "high.tables.csv", index=False)
+    for name in ("high.tables", "high.beside-low-0.002"):
+        table.to_csv(tmp_path / "results" / f"{name}.csv", index=False)
 
-    def tuned(system: str, **more: Any) -> bool:
-        measurement = Measurement(file="high.tables", where={"system": system}, value="value", **more)
+    def tuned(system: str, file: str = "high.tables", **more: Any) -> bool:
+        measurement = Measurement(file=file, where={"system": system}, value="value", **more)
         finding = Finding(id="it", kind="property", what="It", where="here", reported="1", ours=(measurement,))
         paper = library()["dou-2019"].model_copy(update={"findings": (finding,)})
         (row,) = measured_findings(paper, tmp_path / "results")
         return row["tuned"]
 
+    assert not tuned("gdr", "high.beside-low-0.002")
     for name in ("gdr", systems["gdr"]):
         assert not tuned(name)
         assert not tuned(name, minus=Decimal("0.5"))

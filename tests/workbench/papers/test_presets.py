@@ -44,6 +44,9 @@ def test_every_table_and_every_case_has_its_preset(papers):
         ("duan-2020", "future-cost-2:weight=0.7,preset=big", ["model-2-big"]),
         ("duan-2020", "transformer", ["transformer"]),  # its own baseline, not Vaswani's that it cites too
         ("duan-2020", "transformer:preset=big", ["transformer-big"]),
+        ("duan-2020", "future-cost-2:preset=demo,d_model=256", ["model-2-big"]),  # what stands for Big here
+        ("duan-2020", "future-cost-2:preset=demo,d_model=64", ["model-2"]),
+        ("zheng-2019", "gdr-bow-bca:preset=demo,d_model=256", ["ours"]),  # its paper has no Big
         ("duan-2020", "translated elsewhere", []),
         ("duan-2020", "rnnsearch", []),
     ],
