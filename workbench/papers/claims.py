@@ -37,6 +37,7 @@ HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecide
 VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
 MINIMUM_BLEU = 10.0  # below it a system did not train or the test set is out of reach: a difference says nothing
+ONE_MEASUREMENT = 0.1  # of a speed: another measurement may lie so far from it (docs/benchmarks/speed-cpu.md)
 ROUNDING = 0.05  # points: what is printed as so little worse is not called worse
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
@@ -80,7 +81,8 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
     """The rows with VERDICT_COLUMNS; expected, by claim: the reported gain and the share of it that must be possible.
 
     Where several differences count for a claim, each decides at 1 - 0.05 / their number (Bonferroni), so that more
-    experiments do not make a verdict more likely by chance.
+    experiments do not make a verdict more likely by chance. A speed that was measured once decides with a tenth either
+    way.
     """
     import pandas as pd
 
@@ -95,12 +97,14 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
             interval = least_at_level(row["groups"], row["left_out"], int(row["seeds"]), level)
             found.append((*interval, verdict(*interval, gain, share), math.nan))
         elif row["repeat"] == REPEATED_TRAINING:
-            spread = (int(row["seeds"]), row["seed_error"], level)
-            interval = at_level(row["gain"], low, high, *spread)
+            of_seeds = (int(row["seeds"]), row["seed_error"], level)
+            interval = at_level(row["gain"], low, high, *of_seeds)
             no_gain = row["measure"] == METRIC and -ROUNDING < gain <= 0
             decided = verdict_of_no_gain(*interval) if no_gain else verdict(*interval, gain, share)
-            found.append((*interval, decided, detectable_difference(low, high, *spread)))
+            found.append((*interval, decided, detectable_difference(low, high, *of_seeds)))
         else:
+            spread = ONE_MEASUREMENT if row["seeds"] == 1 else 0.0
+            low, high = (1 - spread) * low, (1 + spread) * high
             found.append((low, high, verdict_of_speeds(low, high, gain, share), math.nan))
     return measured.assign(**pd.DataFrame(found, columns=VERDICT_COLUMNS, index=measured.index))
 

@@ -91,8 +91,8 @@ def _gain_in_words(record: dict[str, Any]) -> str:
     count, repeat = record["seeds"], {REPEATED_TRAINING: "seed"}.get(record["repeat"], record["repeat"])
     repeats = f"{count} {repeat}{'s' * (count > 1)}"
     where = ", ".join(filter(None, (record["data"], record["note"], record["test"], repeats)))
-    gain, *interval = (_number(record[name], record["measure"]) for name in ("gain", "decisive_low", "decisive_high"))
-    return f"{gain} {where}" if record["low"] == record["high"] else f"{gain} [{', '.join(interval)}] {where}"
+    gain, low, high = (_number(record[name], record["measure"]) for name in ("gain", "decisive_low", "decisive_high"))
+    return f"{gain} [{low}, {high}] {where}"
 
 
 def _number(value: float, measure: str) -> str:

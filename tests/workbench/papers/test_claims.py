@@ -1,5 +1,7 @@
 """The claims of a paper: reported gains by subtraction, ours from experiments, verdicts from intervals."""
 
+import math
+
 import pandas as pd
 import pytest
 from scipy.stats import norm
@@ -113,6 +115,17 @@ def test_no_gain_that_is_printed_is_refuted_by_a_gain_and_holds_where_none_is_po
 )
 def test_a_speed_holds_where_all_measurements_reach_its_share(low, high, wanted):
     assert claims.verdict_of_speeds(low, high, 0.8, 0.9) == wanted
+
+
+def test_a_speed_measured_once_decides_outside_a_tenth_alone():
+    speeds = [(0.81, 1), (0.79, 1), (0.65, 1), (0.66, 1), (0.73, 3), (0.71, 3)]
+    rows = [
+        {"claim": "it", "measure": "ratio", "repeat": "measurement", "seeds": seeds, "tuned": True, "gain": ratio,
+         "low": ratio, "high": ratio, "seed_error": math.nan} for ratio, seeds in speeds
+    ]  # fmt: skip
+    found = claims.with_verdicts(pd.DataFrame(rows), {"it": (0.8, 0.9)})
+    wanted = [claims.HOLDS, claims.UNDECIDED, claims.REFUTED, claims.UNDECIDED, claims.HOLDS, claims.REFUTED]
+    assert found["verdict"].tolist() == wanted
 
 
 def test_readers_that_saw_other_numbers_of_words_are_left_out_and_transformers_are_not():
