@@ -24,7 +24,7 @@ from workbench.papers.experiment_differences import (
 from workbench.papers.findings import REPEATED_TRAINING, measured_findings, reported_findings
 from workbench.papers.learning_rates import better_rate
 from workbench.papers.our_results import experiment_systems
-from workbench.papers.presets import parts_of, rows_of, settings_of
+from workbench.papers.presets import parts_of, rows_of, settings_of, shared_settings
 from workbench.papers.records import records
 from workbench.papers.schema import Paper, Row, Table, printed_name
 
@@ -213,15 +213,20 @@ def _key(row: Row, base: Row, measure: str) -> str:
 
 
 def _claims(pairs: Iterable[tuple[Table, Row, Row]], system: str, baseline: str, measure: str) -> set[str]:
-    """The claims that a difference of two systems is about: they differ in what the rows say and in nothing else."""
-    differs = settings_of(system) - settings_of(baseline)
-    if settings_of(baseline) - settings_of(system):
+    """The claims that a difference of two systems is about: they differ in what the rows say and in nothing else.
+
+    Of rows of several tables those count that share most settings with the system, so a big model is no base one.
+    """
+    settings = settings_of(system)
+    differs = settings - settings_of(baseline)
+    if settings_of(baseline) - settings:
         return set()
-    return {
-        _key(row, base, measure)
+    found = {
+        _key(row, base, measure): shared_settings(row, settings) or 0
         for table, row, base in pairs
         if differs <= parts_of(row.settings) and row in rows_of(table, system) and base in rows_of(table, baseline)
     }
+    return {claim for claim, shared in found.items() if shared == max(found.values())}
 
 
 def _measured(claim: str, data: str, record: dict[str, Any]) -> dict[str, Any]:

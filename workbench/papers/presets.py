@@ -66,14 +66,14 @@ def rows_of(table: Table, system: str) -> list[Row]:
     with most settings count. Rows cited from other papers count only if the paper has no row of its own.
     """
     name, settings = system.partition(":")[0], settings_of(system)
-    of_name = ((row, _shared_settings(row, settings)) for row in table.rows if row.system == name)
+    of_name = ((row, shared_settings(row, settings)) for row in table.rows if row.system == name)
     fitting = [(row, count) for row, count in of_name if count is not None]
     candidates = [(row, count) for row, count in fitting if not row.cited] or fitting
     most = max((count for _, count in candidates), default=0)
     return [row for row, count in candidates if count == most]
 
 
-def _shared_settings(row: Row, settings: set[str]) -> int | None:
+def shared_settings(row: Row, settings: set[str]) -> int | None:
     """How many settings a row shares with a system; None if the row has one that the system lacks."""
     of_row = (parts_of(row.settings), parts_of(row.settings_here or row.settings))
     return max((len(parts) for parts in of_row if parts <= settings), default=None)
