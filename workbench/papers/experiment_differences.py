@@ -47,7 +47,7 @@ def former_default(experiment: str, *systems: str) -> str:
 
 
 def uncounted(experiment: str, system: str) -> bool:
-    """Whether the ledger leaves out a system's gain over the grid's baseline, since updates or words differ too."""
+    """Whether the ledger leaves out a system's gain over the grid's baseline, for the reason in uncounted.toml."""
     return system in _uncounted().get(experiment, [])
 
 

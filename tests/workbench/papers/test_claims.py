@@ -128,6 +128,15 @@ def test_a_speed_measured_once_decides_outside_a_tenth_alone():
     assert found["verdict"].tolist() == wanted
 
 
+def test_a_wide_model_counts_for_the_big_row_alone():
+    measured = claims.measured_gains(library()["duan-2020"])
+    wide = measured[measured["data"].str.startswith("scale-width-256")]
+    assert "future-cost-1:preset=big over transformer:preset=big, bleu" in set(wide["claim"])
+    assert wide["claim"].str.contains("preset=big").all()
+    others = measured[~measured["data"].str.startswith("scale-width-256")]
+    assert not others["claim"].str.contains("preset=big").any()
+
+
 def test_readers_that_saw_other_numbers_of_words_are_left_out_and_transformers_are_not():
     measured = claims.measured_gains(library()["yang-2019"])
     unequal = measured[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workbench.plotting.grammar import Figure
 
 
-WIDTHS = ("scale-width-64", "claims-past-future", "claims-future-cost", "scale-width-256")
+WIDTHS = ("scale-width-64", "claims-past-future", "claims-future-cost", "scale-width-256-rate-0.001")
 
 
 class DifferenceOptions(VariedOptions):
