@@ -37,7 +37,7 @@ HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecide
 VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
 SHARE = 0.5  # of a reported gain: a gain of ours that must be smaller refutes it here
 MINIMUM_BLEU = 10.0  # below it a system did not train or the test set is out of reach: a difference says nothing
-ONE_MEASUREMENT = 0.1  # of a speed: another measurement may lie so far from it (docs/benchmarks/speed-cpu.md)
+SPEED_TOLERANCE = 0.1  # relative; so far a second measurement of a speed may lie (docs/benchmarks/speed-cpu.md)
 ROUNDING = 0.05  # points: what is printed as so little worse is not called worse
 # says: the claim in words; base: of a gain, the plain model; share: the least share of the gain that must be possible;
 # printed: what is printed, where it is no number; without: why nothing of ours answers it.
@@ -103,8 +103,8 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
             decided = verdict_of_no_gain(*interval) if no_gain else verdict(*interval, gain, share)
             found.append((*interval, decided, detectable_difference(low, high, *of_seeds)))
         else:
-            spread = ONE_MEASUREMENT if row["seeds"] == 1 else 0.0
-            low, high = (1 - spread) * low, (1 + spread) * high
+            tolerance = SPEED_TOLERANCE if row["seeds"] == 1 else 0.0
+            low, high = (1 - tolerance) * low, (1 + tolerance) * high
             found.append((low, high, verdict_of_speeds(low, high, gain, share), math.nan))
     return measured.assign(**pd.DataFrame(found, columns=VERDICT_COLUMNS, index=measured.index))
 
