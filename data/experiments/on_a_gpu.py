@@ -44,7 +44,7 @@ GRIDS = [  # in the order of their value; one that begins from another comes aft
     *("tatoeba-zh-en", "tatoeba-zh-en-second-pass", "tatoeba-de-en", "tatoeba-de-en-second-pass"),
     *("controlled-documents", "controlled-documents-marked", "controlled-documents-sweeps"),
     *("bcontrast", "claims-chats", "bcontrast-second-pass", "bcontrast-smaller-batches"),
-    *("manpages", "claims-manpages", "manpages-second-pass", "manpages-smaller-batches"),
+    *("manpages-demo", "claims-manpages", "manpages", "manpages-second-pass", "manpages-smaller-batches"),
 ]
 LAWS = {
     "stepping": ("test_laws.py", "stepping"),

@@ -108,7 +108,7 @@ def _draw_points(mark: Points, axes: Axes, grey: bool) -> None:
         # Around the middle of the interval: a resampled interval need not contain the value.
         low, high = mark.values(mark.low), mark.values(mark.high)
         centers = {"x": x, "y": y, mark.error_axis: (low + high) / 2, f"{mark.error_axis}err": np.abs(high - low) / 2}
-        axes.errorbar(**centers, fmt="none", ecolor=color, elinewidth=0.8, capsize=1.5)
+        axes.errorbar(**centers, fmt="none", ecolor=color, elinewidth=0.8, capsize=1.5, alpha=mark.style.opacity)
     diameter = mark.values(mark.size) if mark.size else np.full(len(x), mark.style.size)
     axes.scatter(
         x, y, s=diameter**2, marker=_MARKERS[mark.style.marker], alpha=mark.style.opacity, edgecolors=color,

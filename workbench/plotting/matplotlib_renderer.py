@@ -93,8 +93,8 @@ def to_matplotlib(figure: Figure, width: str | float | None = None, grey: bool =
         _draw_legend(figure, canvas, grey)
         canvas.align_ylabels()
         layout.execute(canvas)
-        for panel, axes in zip(figure.panels, all_axes, strict=False):
-            _fit_ticks(panel, axes)
+        for number, (panel, axes) in enumerate(zip(figure.panels, all_axes, strict=False)):
+            _fit_ticks(panel, axes, heights[number // figure.columns])
             _fit_title(axes)
         _fit_height(canvas, layout, all_axes, heights, figure.columns)
         canvas.set_layout_engine("none")  # the layout is done: saving need not repeat it
@@ -169,13 +169,12 @@ def _set_axis(axis: Axis, axes: Axes, which: Literal["x", "y"], most: int) -> No
             axes.spines[side].set_visible(False)
 
 
-def _fit_ticks(panel: Panel, axes: Axes) -> None:
-    """Rotate or thin the texts of an axis if they would overlap at this size."""
-    box = axes.get_window_extent()
+def _fit_ticks(panel: Panel, axes: Axes, height: float) -> None:
+    """Rotate or thin the texts of an axis if they would overlap; height: inches that the plotting area will have."""
     points = 72.0 / axes.figure.dpi
     for axis, paper_axis, length in (
-        (panel.x, axes.xaxis, box.width * points),
-        (panel.y, axes.yaxis, box.height * points),
+        (panel.x, axes.xaxis, axes.get_window_extent().width * points),
+        (panel.y, axes.yaxis, height * 72.0),
     ):
         positions, texts = axis.labelled()
         if len(positions) < 2 or not paper_axis.get_visible() or not paper_axis.get_ticklabels():

@@ -13,6 +13,7 @@ from workbench.papers import claims, ledger
 from workbench.papers.experiment_differences import comparison_files
 from workbench.papers.load import library
 from workbench.papers.our_results import experiment_systems
+from workbench.plotting.grammar import Points
 from workbench.store.runs import RunError
 
 
@@ -210,6 +211,16 @@ def test_the_figure_draws_every_gain_and_every_claim_has_a_row():
     assert all(panel.y.texts == tuple(reported.drop_duplicates("claim")["label"]) for panel in figure.panels)
     with pytest.raises(RunError, match="did you mean 'dou-2019'"):
         draw("paper-claims", Request((), options={"paper": "duo-2019"}))
+
+
+def test_what_does_not_count_is_faint():
+    figure = draw("paper-claims", Request((), options={"paper": "duan-2020"}))
+    faint = {
+        panel.title: {mark.style.opacity < 1 for mark in panel.marks if isinstance(mark, Points)}
+        for panel in figure.panels
+    }
+    assert faint["reported"] == faint["scale-width-256-rate-0.001"] == {False}
+    assert faint["scale-width-256"] == {True}  # its rate is known to be worse
 
 
 def test_a_file_that_is_no_comparison_is_named(tmp_path):

@@ -232,6 +232,24 @@ def test_a_logarithmic_axis_keeps_its_labels_on_paper():
     assert paper_labels(to_matplotlib(figure).axes[0].yaxis) == list(texts)
 
 
+def test_a_legend_and_titles_take_no_label_of_a_category_axis_on_paper():
+    claims = ["Model I", "Model II", "Model I (big)", "Model II (big)"]
+    table = pd.DataFrame({"gain": [0.1, 0.2, 0.3, 0.4], "place": range(4)})
+    marks = tuple(Points(table, "gain", "place", f"a test set with a long name, {number}") for number in range(8))
+    panels = (Panel(marks, y=category_axis(claims, reversed=True), height=0.68, title="scale-width-256-rate-0.001"),)
+    figure = Figure("gains", "Gains", 12 * panels, shared_y=True, columns=4)
+    axes = to_matplotlib(figure).axes
+    assert [paper_labels(one.yaxis) for one in axes[::4]] == [claims] * 3
+
+
+def test_faint_points_have_faint_intervals_on_paper():
+    table = pd.DataFrame({"x": [1.0], "y": [2.0], "low": [0.5], "high": [3.0]})
+    mark = Points(table, "x", "y", "gdr", theme.styles(["gdr"])["gdr"], low="low", high="high")
+    mark = replace(mark, style=replace(mark.style, opacity=0.35))
+    axes = to_matplotlib(Figure("one", "One", (Panel((mark,)),))).axes[0]
+    assert {drawn.get_alpha() for drawn in axes.collections} == {0.35}
+
+
 def test_arrays_travel_typed_and_zoom_survives():
     made = json.loads(to_plotly(heat_figure()).to_json())
     assert set(made["data"][0]["z"]) >= {"dtype", "bdata"}

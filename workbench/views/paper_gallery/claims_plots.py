@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from workbench.plotting import theme
@@ -10,16 +12,18 @@ from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle, rule
 
 _REPORTED = ("claim", "label", "gain", "table", "data")
-_MEASURED = ("claim", "data", "test", "seeds", "gain", "low", "high", "verdict")
+_MEASURED = ("claim", "data", "test", "seeds", "gain", "low", "high", "verdict", "counts")
 _MOST_BESIDE = 4  # most panels in a row
 _LABEL = "gain (points)"
+_FAINT = 0.35  # opacity of what does not count
 
 
 def paper_claims(reported: pd.DataFrame, measured: pd.DataFrame, caption: str = "", summary: str = "") -> Figure:
     """Gains over the baseline; every panel has its own axis, since gains of different data are no common scale.
 
     reported and measured: columns as of `papers.claims`. The rows are the claims of `reported`, named by their first
-    label. Raises ValueError for a measured claim that is not among them.
+    label. What does not count for the verdict (column `counts` of measured) is faint. Raises ValueError for a measured
+    claim that is not among them.
     """
     require_columns(reported, _REPORTED, "reported")
     require_columns(measured, _MEASURED, "measured")
@@ -47,8 +51,12 @@ def paper_claims(reported: pd.DataFrame, measured: pd.DataFrame, caption: str = 
 def _own_marks(mine: pd.DataFrame, styles: dict[str, SeriesStyle], offsets: dict[str, float]) -> list[Mark]:
     return [
         Points(
-            part.assign(place=part["place"] + offsets[str(test)]), "gain", "place", str(test), styles[str(test)],
+            part.assign(place=part["place"] + offsets[test]), "gain", "place",
+            test if counts else f"{test} (does not count)",
+            styles[test] if counts else replace(styles[test], opacity=_FAINT),
             ("seeds", "verdict"), low="low", high="high", error_axis="x",
         )
-        for test, part in mine.groupby("test", sort=False)
+        for test in dict.fromkeys(mine["test"])
+        for counts in (True, False)
+        if len(part := mine[(mine["test"] == test) & (mine["counts"] == counts)])
     ]  # fmt: skip

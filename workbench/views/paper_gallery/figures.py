@@ -76,15 +76,19 @@ def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
             f"{options.paper} reports no score of a system beside a plain backbone; there is nothing to draw"
         )
     measured = claims.measured_gains(paper)
+    counted = [place for _, one in measured.groupby("claim") for place in claims.counting(one).index]
+    measured = measured.assign(counts=measured.index.isin(counted))
     verdicts = ledger.claim_table(reported, measured)["verdict"]
     caption = (
         f"Hollow: gains reported by {presets.cited_as(paper)}, a dot a table and test set. Filled: differences of our "
         "experiments with 95% intervals (of sentences for one training, else of seeds and sentences), of other data "
-        "than the paper's and no reproduction. Every panel has its own axis; the dotted rule is the baseline."
+        "than the paper's and no reproduction. Faint: what does not count for the verdict (trained at a learning rate "
+        "with a higher dev loss, or once where others have several seeds). Every panel has its own axis; the dotted "
+        "rule is the baseline."
     )
     counts = ", ".join(f"{verdict}: {number}" for verdict, number in verdicts.value_counts().items())
-    counted = f"{len(verdicts)} gains of a system over its plain model; {counts}."
-    return paper_claims(reported, measured, caption, counted)
+    summary = f"{len(verdicts)} gains of a system over its plain model; {counts}."
+    return paper_claims(reported, measured, caption, summary)
 
 
 @figure("paper-table", scope="test_set", options=PaperTableOptions, needs_runs=False, depends_on=_files)
