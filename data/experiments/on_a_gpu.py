@@ -33,9 +33,9 @@ DOCUMENTS = [
 GRIDS = [  # in the order of their value; one that begins from another comes after it
     *("claims-layers", "claims-routing", "claims-past-future", "claims-combinations", "claims-future-cost"),
     *("claims-layers-second-pass", "claims-documents", "claims-recurrent", "claims-recurrent-second-pass"),
-    *("claims-documents-half", "claims-tatoeba-en-de", "claims-two-layers-rate-0.002", "claims-future-cost-1-weights"),
-    *("claims-combinations-rate-0.001", "claims-combinations-rate-0.002", "claims-combinations-rate-0.008"),
-    *("scale-width-64", "scale-width-256", "scale-width-256-rate-0.001"),
+    *("claims-documents-half", "claims-tatoeba-en-de", "claims-two-layers-rate-0.002", "claims-guided-iterations"),
+    *("claims-future-cost-1-weights", "claims-combinations-rate-0.001", "claims-combinations-rate-0.002"),
+    *("claims-combinations-rate-0.008", "scale-width-64", "scale-width-256", "scale-width-256-rate-0.001"),
     *("scale-sentences-5000", "scale-sentences-15000"),
     *("controlled-layers", "controlled", "controlled-routing", "controlled-past-future"),
     *("controlled-past-future-long", "controlled-past-future-ablation", "controlled-recurrent"),
