@@ -17,7 +17,7 @@ from core_models.text.prepared import Prepared, prepare
 from tests.kinds import MARKS, kinds_of
 from tests.trained import shared
 
-torch.set_num_threads(1)  # two processes with two threads each are slower than two with one
+torch.set_num_threads(1)  # whatever the environment says
 
 _WORDS = {
     "the": "der",

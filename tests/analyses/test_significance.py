@@ -81,9 +81,10 @@ def test_given_indices_replace_the_random_draw():
     )
 
 
-@pytest.mark.parametrize("cells", [4_000_000, 70 * 37])
-def test_systems_and_metrics_that_share_a_draw_get_what_each_gets_alone(cells, monkeypatch):
+@pytest.mark.parametrize(("cells", "drawn"), [(4_000_000, 32_000), (70 * 37, 70 * 8), (4_000_000, 1)])
+def test_systems_and_metrics_that_share_a_draw_get_what_each_gets_alone(cells, drawn, monkeypatch):
     monkeypatch.setattr(significance, "_BLOCK_CELLS", cells)
+    monkeypatch.setattr(significance, "_DRAWN_TOGETHER", drawn)
     (baseline, system), (of_chrf, _) = both("bleu"), both("chrf")
     systems = {"system": system, "again": baseline}
     together = significance.paired_bootstraps(baseline, systems, samples=100, seed=3)
@@ -116,6 +117,12 @@ def test_resampled_sums_add_the_drawn_segments():
     values = np.array([[1, 10], [2, 20], [4, 40]])
     sums = significance.resampled_sums(values, indices=np.array([[0, 0, 0], [0, 1, 2], [2, 2, 1]]))
     np.testing.assert_array_equal(sums, [[3, 30], [7, 70], [10, 100]])
+
+
+@pytest.mark.parametrize("wrong", [3, -1])
+def test_an_index_beyond_the_segments_is_refused_and_counts_for_no_other_resample(wrong):
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        significance.resampled_sums(np.ones((3, 2)), indices=np.array([[0, wrong, 1], [0, 1, 2]]))
 
 
 def test_equal_outputs_are_never_significant():

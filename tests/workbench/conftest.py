@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; our own is held by tests/conftest
-
 from core_models.text.prepared import Prepared
 from tests.trained import shared
 from tests.workbench.app.browsing import BROWSER, FLAGS
