@@ -24,15 +24,15 @@ def sentence_error(half_width: float, count: int, seed_error: float) -> float:
     count: of seeds; seed_error: the standard error of their mean. What the seeds do not account for in the interval's
     half width is the sentences'; 0 if nothing is left.
     """
-    of_seeds = _student(LEVEL, count) * seed_error if count > 1 else 0.0
-    return math.sqrt(max(0.0, half_width**2 - of_seeds**2)) / _normal(LEVEL)
+    of_seeds = _student_critical_value(LEVEL, count) * seed_error if count > 1 else 0.0
+    return math.sqrt(max(0.0, half_width**2 - of_seeds**2)) / _normal_critical_value(LEVEL)
 
 
 def interval(by_seed: Sequence[float], sentence_error: float, level: float = LEVEL) -> tuple[float, float]:
     """The interval of `analyses.seeds` around the mean of the seeds' differences, given the error of the sentences."""
-    count, reach = len(by_seed), _normal(level) * sentence_error
+    count, reach = len(by_seed), _normal_critical_value(level) * sentence_error
     if count > 1:
-        of_seeds = _student(level, count) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
+        of_seeds = _student_critical_value(level, count) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
         reach = math.hypot(reach, of_seeds)
     center = sum(by_seed) / count
     return center - reach, center + reach
@@ -46,10 +46,10 @@ def at_level(
     count: of seeds; seed_error: the standard error of their mean, NaN where it is not known: then all of it is
     taken for theirs, which widens it most.
     """
-    of_sentences = _normal(level) / _normal(LEVEL)
+    of_sentences = _normal_critical_value(level) / _normal_critical_value(LEVEL)
     of_seeds, reach_of_seeds = 1.0, 0.0
     if count > 1:
-        before, after = (_student(one, count) for one in (LEVEL, level))
+        before, after = (_student_critical_value(one, count) for one in (LEVEL, level))
         of_seeds, reach_of_seeds = after / before, math.inf if math.isnan(seed_error) else before * seed_error
 
     def reach(side: float) -> float:
@@ -83,7 +83,7 @@ def detectable_difference(low: float, high: float, count: int, seed_error: float
     half_width, of_seeds = (high - low) / 2, 0.0
     if count > 1:
         unknown = math.isnan(seed_error)
-        of_seeds = half_width / _student(LEVEL, count) if unknown else seed_error
+        of_seeds = half_width / _student_critical_value(LEVEL, count) if unknown else seed_error
     of_sentences = sentence_error(half_width, count, of_seeds)
     return smallest_difference(of_seeds * math.sqrt(count), of_sentences, count, level=level)
 
@@ -102,9 +102,9 @@ def smallest_difference(
     if seeds < 1 or (seeds == 1 and seed_deviation):
         raise ValueError(f"{seeds} seeds, deviation {seed_deviation}: one seed has none, and there is one at least")
     mean, error, of_sentences = _simulated(seeds)
-    reach = np.full(TRIALS, _normal(level) * sentence_error)
+    reach = np.full(TRIALS, _normal_critical_value(level) * sentence_error)
     if seeds > 1:
-        reach = np.hypot(reach, _student(level, seeds) * seed_deviation * error)
+        reach = np.hypot(reach, _student_critical_value(level, seeds) * seed_deviation * error)
     return float(np.quantile(reach - seed_deviation * mean - sentence_error * of_sentences, POWER))
 
 
@@ -115,16 +115,17 @@ def _simulated(seeds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     The mean over seeds, its estimated standard error (NaN of one seed), and what the test sentences add.
     """
     random = np.random.default_rng(1)
-    differences, of_sentences = random.standard_normal((TRIALS, seeds)), random.standard_normal(TRIALS)
+    differences = random.standard_normal((TRIALS, seeds))
+    of_sentences = random.standard_normal(TRIALS)
     error = differences.std(axis=1, ddof=1) / math.sqrt(seeds) if seeds > 1 else np.full(TRIALS, np.nan)
     return differences.mean(axis=1), error, of_sentences
 
 
-def _normal(level: float) -> float:
-    """How many standard errors an interval reaches to either side, of a normal distribution."""
+def _normal_critical_value(level: float) -> float:
+    """How many standard errors a two-sided interval reaches, of a normal distribution."""
     return float(ndtri((1 + level) / 2))
 
 
-def _student(level: float, count: int) -> float:
-    """The same of Student's t, for the mean of `count` values whose deviation is estimated."""
+def _student_critical_value(level: float, count: int) -> float:
+    """The same of Student's t, where the deviation is estimated from `count` values."""
     return float(stdtrit(count - 1, (1 + level) / 2))

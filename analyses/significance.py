@@ -232,7 +232,8 @@ def resampled_sums(
     generator = np.random.default_rng(seed)
     total = samples if indices is None else len(indices)
     sums, start = np.empty((total, values.shape[1])), 0
-    counts, together = np.empty((min(total, _rows_at_once(n)), n)), max(1, _DRAWN_TOGETHER // n)
+    counts = np.empty((min(total, _rows_at_once(n)), n))
+    together = max(1, _DRAWN_TOGETHER // n)
     for rows in _blocks(total, n):
         for first in range(0, rows, together):
             part = slice(first, min(first + together, rows))
