@@ -34,6 +34,7 @@ GRIDS = [  # in the order of their value; one that begins from another comes aft
     *("claims-layers", "claims-routing", "claims-past-future", "claims-combinations", "claims-future-cost"),
     *("claims-layers-second-pass", "claims-documents", "claims-recurrent", "claims-recurrent-second-pass"),
     *("claims-documents-half", "claims-tatoeba-en-de", "claims-two-layers-rate-0.002", "claims-guided-iterations"),
+    *("claims-tatoeba-en-de-one-seed", "claims-tatoeba-en-de-recurrent"),
     *("claims-future-cost-1-weights", "claims-combinations-rate-0.001", "claims-combinations-rate-0.002"),
     *("claims-combinations-rate-0.008", "scale-width-64", "scale-width-256", "scale-width-256-rate-0.001"),
     *("scale-sentences-5000", "scale-sentences-15000"),
@@ -44,6 +45,7 @@ GRIDS = [  # in the order of their value; one that begins from another comes aft
     *("tatoeba-zh-en", "tatoeba-zh-en-second-pass", "tatoeba-de-en", "tatoeba-de-en-second-pass"),
     *("controlled-documents", "controlled-documents-marked", "controlled-documents-sweeps"),
     *("bcontrast", "claims-chats", "bcontrast-second-pass", "bcontrast-smaller-batches"),
+    *("bcontrast-demo", "claims-chats-demo", "claims-chats-demo-sweeps"),
     *("manpages-demo", "claims-manpages", "manpages", "manpages-second-pass", "manpages-smaller-batches"),
 ]
 LAWS = {
