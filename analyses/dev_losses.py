@@ -9,6 +9,12 @@ from analyses.power import interval
 DIFFERENCES = ["system", "step", "seeds", "delta", "low", "high"]
 
 
+def last_losses(losses: pd.DataFrame) -> pd.DataFrame:
+    """Of dev losses (columns system, seed, step, dev_loss) the row of each training's last validation."""
+    known = losses.dropna(subset=["dev_loss"]).sort_values("step", kind="stable")
+    return known.drop_duplicates(["system", "seed"], keep="last")
+
+
 def differences_by_update(losses: pd.DataFrame, baseline: str) -> pd.DataFrame:
     """Mean differences over seeds at every step that the baseline and the system share, below 0 where it is better.
 

@@ -7,8 +7,9 @@ those of sacreBLEU's `PairedTest`.
 
 The bootstrap's p and intervals are sacreBLEU's only with `rule="sacrebleu"`. Its p counts how often |d| - mean |d|
 exceeds the difference; it is neither one- nor two-sided, and below 0.05 in about 12 % of the cases in which two systems
-are equally good. Ours inverts the interval of the difference: p is below 0.05 exactly if the 95 % interval excludes
-zero. That interval reaches one resample farther than sacreBLEU's, so it is not too narrow for few resamples.
+are equally good. Ours inverts the interval of the difference: with 40 resamples or more p is below 0.05 exactly if the
+95 % interval excludes zero. That interval reaches one resample farther than sacreBLEU's, so it is not too narrow for
+few resamples.
 """
 
 from __future__ import annotations
@@ -314,8 +315,8 @@ def bootstrap_p(differences: np.ndarray) -> float:
     """The two-sided p-value of resampled differences [samples], by inverting `percentile_interval`.
 
     It is the smallest level alpha at which the interval of 1 - alpha excludes zero, so p < alpha exactly if that
-    interval does; at least 2 / (n + 1) with n resamples. Resamples without a difference (NaN) are left out; NaN if none
-    has one.
+    interval does, where alpha is at least 2 / n with n resamples; p is at least 2 / (n + 1). Resamples without a
+    difference (NaN) are left out; NaN if none has one.
     """
     ordered = _known(differences)
     if not len(ordered):

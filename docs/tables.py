@@ -216,7 +216,7 @@ def _scores(about: Mapping[str, Any]) -> pd.DataFrame:
             columns[title] = scored.apply(_score, axis=1)
             differences = compared.apply(_difference, axis=1, result_type="reduce")
             columns[f"difference, {title}"] = differences.reindex(scored.index).fillna("")
-            columns[f"p, {title}"] = compared["p_holm"].map(_p).reindex(scored.index).fillna("")
+            columns[f"p, {title}"] = compared["p_holm"].map(p_in_words).reindex(scored.index).fillna("")
     return pd.DataFrame(columns)
 
 
@@ -255,8 +255,10 @@ def _difference(row: pd.Series) -> str:
     return f"{row['delta']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
 
 
-def _p(value: float) -> str:
-    """Two digits, three below 0.055, so that it is seen on which side of 0.05 it lies."""
+def p_in_words(value: float) -> str:
+    """Two digits, three below 0.055 and four next to 0.05, so that it is seen on which side of 0.05 it lies."""
+    if 0.0495 <= value < 0.0505:
+        return f"{value:.4f}"
     return f"{value:.3f}" if value < 0.055 else f"{value:.2f}"
 
 
@@ -283,7 +285,7 @@ def _columns(about: Mapping[str, Any]) -> pd.DataFrame:
     """Columns of a file as they stand there; each is written by a format, e.g. "{score:.2f}"."""
     rows = _read(about["file"], about.get("where"))
     for column in rows.columns.intersection(["p_value", "p_holm"]):
-        rows[column] = rows[column].map(_p, na_action="ignore")
+        rows[column] = rows[column].map(p_in_words, na_action="ignore")
     index = rows[about.get("index", "system")]
     made = {
         header: [written(form, row) for row in rows.to_dict("records")] for header, form in about["columns"].items()
@@ -315,21 +317,22 @@ def _updates(about: Mapping[str, Any]) -> pd.DataFrame:
 
     rows = differences_by_update(_read(f"{about['file']}.dev-losses"), about["baseline"])
     rows = rows[rows["step"].isin(about["steps"])]
-    written = [
+    cells = [
         f"{row.delta:+.4f}" + ("" if row.seeds == 1 else f" [{row.low:+.4f}, {row.high:+.4f}]")
         for row in rows.itertuples()
     ]
-    table = rows.assign(written=written).pivot(index="system", columns="step", values="written").fillna("")
+    table = rows.assign(cell=cells).pivot(index="system", columns="step", values="cell").fillna("")
     table.columns = [f"{step:,} updates" for step in table.columns]
     return _chosen(table, about)
 
 
 def _last_losses(about: Mapping[str, Any]) -> pd.DataFrame:
     """The dev loss at the end of the trainings, the mean and standard deviation over seeds, a grid a column."""
+    from analyses.dev_losses import last_losses
+
     columns = {}
     for header, file in about["files"].items():
-        rows = _read(f"{file}.dev-losses", {}).sort_values("step", kind="stable")
-        ends = rows.drop_duplicates(["system", "seed"], keep="last").groupby("system")["dev_loss"]
+        ends = last_losses(_read(f"{file}.dev-losses", {})).groupby("system")["dev_loss"]
         columns[header] = ends.agg(lambda of: f"{of.mean():.4f}" + (f" ± {of.std():.4f}" if len(of) > 1 else ""))
     return _chosen(pd.DataFrame(columns).fillna(""), about)
 

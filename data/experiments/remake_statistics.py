@@ -136,7 +136,7 @@ def _remake_adequacy_over_seeds(path: Path, whole: pd.DataFrame) -> None:
 def remake_alignment(path: Path) -> None:
     """Error rates of alignments in percent; over seeds those of each seed stand in a table beside."""
     table = pd.read_csv(path)
-    if "method" in table or "delta" not in table:
+    if "method" in table or "form" in table or "delta" not in table:
         return
     apart = table["delta"].notna()
     if (table["seeds"] > 1).any():

@@ -121,6 +121,11 @@ def test_a_cell_is_empty_where_a_number_is_missing_and_not_where_a_word_looks_li
     assert tables.written("{name}: {gain:+.1f}", {"name": "dominant", "gain": float("nan")}) == ""
 
 
+def test_a_p_value_shows_on_which_side_of_five_percent_it_lies():
+    shown = {value: tables.p_in_words(value) for value in (0.0312, 0.0498, 0.0502, 0.0539, 0.26)}
+    assert shown == {0.0312: "0.031", 0.0498: "0.0498", 0.0502: "0.0502", 0.0539: "0.054", 0.26: "0.26"}
+
+
 def test_every_table_that_is_described_stands_on_a_page():
     described = tomllib.loads((ROOT / "docs" / "tables.toml").read_text(encoding="utf-8"))
     shown = re.findall(r"^<!-- table: (\S+) -->", "\n".join(TEXTS.values()), flags=re.MULTILINE)

@@ -136,8 +136,8 @@ def reported_gains(paper: Paper) -> pd.DataFrame:
         if column.measure == METRIC and column.key in row.values and column.key in base.values
     ]
     gains = pd.DataFrame(rows, columns=REPORTED)
-    means = gains.groupby("claim")["gain"].transform("mean")
-    relation = means.map(lambda gain: "better" if gain > 0 else "no better" if gain > -ROUNDING else "worse")
+    expected = gains["claim"].map(expected_gains(gains))
+    relation = expected.map(lambda gain: "better" if gain > 0 else "no better" if gain > -ROUNDING else "worse")
     return gains.assign(says=gains["label"] + ": " + relation + f" {METRIC_NAMES[METRIC]} than " + gains["base"])
 
 
@@ -150,7 +150,7 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
 
     reported = expected_gains(reported_gains(paper))
     pairs = list(_pairs(paper))
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    found: list[dict[str, Any]] = []
     for path in comparison_files(results):
         name = path.name.removesuffix(COMPARISONS)
         grid = path.parents[1] / f"{name}.yaml"
@@ -168,8 +168,8 @@ def measured_gains(paper: Paper, results: Path | None = None) -> pd.DataFrame:
                     gain = _measured(claim, name, record)
                     gain["note"] = former_default(name, system, baseline)
                     gain["tuned"] = better_rate(grid, record["system"], record["baseline"]) is None
-                    found.setdefault((claim, name, gain["test"]), gain)
-    measured = pd.DataFrame(found.values(), columns=MEASURED)
+                    found.append(gain)
+    measured = pd.DataFrame(found, columns=MEASURED)
     return with_verdicts(measured, {str(claim): (float(gain), SHARE) for claim, gain in reported.items()})
 
 

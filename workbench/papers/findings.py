@@ -143,7 +143,7 @@ def _of_file(ours: Measurement, folder: Path) -> dict[str, Any]:
         if ours.of_rest:
             values, errors = (100 * numbers / (1 - others) for numbers in (values, errors))
     if ours.rows == "rounds":
-        return _over_rounds(rows, ours.value, values)
+        return _over_rounds(rows, ours.value)
     if len(values) > 1 and "seed" not in rows:
         raise RunError(f"{path}: there are {len(values)} rows of {dict(ours.where)}, and no seeds that tell them apart")
     if len(values) == 1:
@@ -172,17 +172,14 @@ def _groups(table: pd.DataFrame, ours: Measurement, path: Path) -> dict[str, Any
     return {"groups": tuple(groups.itertuples(index=False, name=None)), "left_out": LEAST_ROWS.index(least)}
 
 
-def _over_rounds(rows: pd.DataFrame, value: str, values: Any) -> dict[str, Any]:
+def _over_rounds(rows: pd.DataFrame, value: str) -> dict[str, Any]:
     """The mean of measurements, and the range of their rounds: of all, where rows have their lowest and highest."""
     lows, highs = (rows.get(f"{value}_{end}", rows[value]).fillna(rows[value]) for end in ("low", "high"))
-    subtracted = rows[value] - values
-    count = int(rows["rounds"].sum()) if "rounds" in rows else len(values)
-    low, high = float((lows - subtracted).min()), float((highs - subtracted).max())
     return {
-        "gain": float(values.mean()),
-        "low": low,
-        "high": high,
-        "seeds": count,
+        "gain": float(rows[value].mean()),
+        "low": float(lows.min()),
+        "high": float(highs.max()),
+        "seeds": int(rows["rounds"].sum()) if "rounds" in rows else len(rows),
         "seed_error": math.nan,
     }
 

@@ -74,11 +74,12 @@ def _ends(folder: Path) -> Ends:
 def _read_ends(files: Sequence[Path], grids: Sequence[Path]) -> Ends:
     import pandas as pd
 
+    from analyses.dev_losses import last_losses
+
     found: Ends = {}
     for file, grid in zip(files, grids, strict=True):
         experiment = _read(grid) if grid.is_file() else None
-        rows = pd.read_csv(file).dropna(subset=["dev_loss"]).sort_values("step", kind="stable")
-        for row in records(rows.drop_duplicates(["system", "seed"], keep="last")):
+        for row in records(last_losses(pd.read_csv(file))):
             if experiment is not None and row["system"] in experiment.systems:
                 by_rate = found.setdefault(_trained(experiment, row["system"]), {})
                 by_rate.setdefault(_rate(experiment), set()).add((int(row["seed"]), float(row["dev_loss"])))

@@ -85,6 +85,8 @@ def _ours_in_words(measured: pd.DataFrame) -> Iterator[str]:
         yield f"and {(~untuned).sum()} of one {measured['repeat'].iloc[0]}"
     if untuned.any():
         yield f"and {untuned.sum()} at a rate with a higher dev loss"
+    if len(counted) and not counted["tuned"].astype(bool).any():
+        yield "all at a rate with a higher dev loss"
 
 
 def _gain_in_words(record: dict[str, Any]) -> str:

@@ -221,6 +221,8 @@ class Measurement(Section):
             raise ValueError(f"file {self.file}: name the column of the value")
         if self.of_rest and not (self.file and isinstance(self.minus, Mapping)):
             raise ValueError("of_rest: a difference of two rows of a file")
+        if self.rows == "rounds" and self.minus:
+            raise ValueError("minus: nothing is subtracted from the rounds of a benchmark")
         return self
 
 

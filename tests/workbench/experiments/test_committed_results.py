@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import filecmp
+import runpy
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -48,3 +51,12 @@ def test_scores_give_every_mean_and_difference(path: Path):
         delta = (system - baseline).dropna()
         assert row.delta == pytest.approx(delta.mean(), abs=3e-4)
         assert row.seeds == len(delta)
+
+
+def test_statistics_that_were_made_again_or_are_of_today_are_left_as_they_are(tmp_path):
+    results = tmp_path / "results"
+    shutil.copytree(results_folder(), results)
+    script = shutil.copy(results_folder().parent / "remake_statistics.py", tmp_path)
+    runpy.run_path(script, run_name="__main__")
+    changed = filecmp.cmpfiles(results_folder(), results, [file.name for file in results.iterdir()], shallow=False)[1]
+    assert changed == []

@@ -181,8 +181,10 @@ def test_one_row_keeps_its_own_interval_and_rounds_have_their_range(tmp_path):
     assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.7, 0.6, 0.8, 3))
     assert row["repeat"] == "measurement"
     medians = rounds.assign(value_low=[0.5, 0.6, math.nan], value_high=[0.7, 1.0, math.nan], rounds=[3, 2, 1])
-    row = answer(tmp_path, medians, where={"name": "a"}, rows="rounds", minus=Decimal("0.1"))
-    assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.6, 0.4, 0.9, 6))
+    row = answer(tmp_path, medians, where={"name": "a"}, rows="rounds")
+    assert (row["gain"], row["low"], row["high"], row["seeds"]) == pytest.approx((0.7, 0.5, 1.0, 6))
+    with pytest.raises(ValueError, match="nothing is subtracted"):
+        answer(tmp_path, medians, where={"name": "a"}, rows="rounds", minus=Decimal("0.1"))
 
 
 def test_what_is_reported_may_be_the_number_of_another_paper():

@@ -119,7 +119,7 @@ def test_a_worse_rate_counts_only_where_there_is_nothing_else():
     assert line["ours"].endswith("3 seeds; and 1 of one training; and 2 at a rate with a higher dev loss")
     untuned = claims.with_verdicts(measured[2:], {"a": (1.0, 0.5)})
     (line,) = ledger.claim_table(reported, untuned).to_dict("records")
-    assert line["ours"].endswith("3 seeds; and 1 of one training"), "both are at such a rate"
+    assert line["ours"].endswith("3 seeds; and 1 of one training; all at a rate with a higher dev loss")
 
 
 def test_a_row_of_a_file_is_asked_by_its_system_however_it_is_written(grid, tmp_path):
