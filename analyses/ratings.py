@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import wilcoxon
 
-from analyses.significance import DEFAULT_SEED, holm, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, holm_within, percentile_interval, resampled_sums
 
 COLUMNS = ("rater", "sentence", "system", "quality", "over", "under", "words")
 QUALITIES = (1, 2, 3, 4, 5)  # from worst to best
@@ -74,7 +74,7 @@ def differences(ratings: pd.DataFrame, baseline: str, samples: int = 1000, seed:
                     )
                 )
     table = pd.DataFrame(rows, columns=["system", "measure", "difference", "low", "high", "p_value"])
-    return table.assign(p_holm=table.groupby("measure")["p_value"].transform(lambda column: holm(column.to_numpy())))
+    return table.assign(p_holm=holm_within(table["p_value"], table["measure"]))
 
 
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:

@@ -16,12 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.stats import binomtest
 
 from analyses.scores import Statistics
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_SEED = 12345  # sacreBLEU's
 _BLOCK_CELLS = 4_000_000  # counts held at once: 32 MB as float64
@@ -211,6 +214,11 @@ def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     steps = (len(order) - np.arange(len(order))) * p_values[order]
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
+
+
+def holm_within(p_values: pd.Series, families: Any) -> pd.Series:
+    """`holm` over the p-values of each family; families: what `Series.groupby` takes."""
+    return p_values.groupby(families, sort=False).transform(lambda family: holm(family.to_numpy())).astype(float)
 
 
 def resampled_sums(

@@ -19,7 +19,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from analyses.seeds import BySeed, compare_over_seeds
-from analyses.significance import holm
+from analyses.significance import holm_within
 from core_models.resources import data_folder
 from workbench.experiments import kept_segments
 from workbench.experiments.grid import read_experiment
@@ -42,7 +42,7 @@ def main(first: str, second: str) -> None:
     if not rows:
         raise SystemExit(f"there is no such pair of {first} and {second} with results")
     table = pd.DataFrame(rows)
-    p_holm = table.groupby("metric")["p_value"].transform(lambda p_values: holm(p_values.to_numpy()))
+    p_holm = holm_within(table["p_value"], table["metric"])
     path = results_folder() / f"{first}.{f'{system}-beside-{other}-of-' if system else 'beside-'}{second}.csv"
     path.write_text(csv_text(table.assign(p_holm=p_holm).round(4)), encoding="utf-8")
     print(f"{path.name}: {len(table)} rows")

@@ -32,7 +32,7 @@ import pandas as pd
 
 from analyses.past_future import flips_in_time
 from analyses.past_future_gold import WORDS
-from analyses.significance import holm
+from analyses.significance import holm_within
 from core_models.resources import data_folder
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
 from workbench.evaluation.document_context import routing_context
@@ -189,8 +189,7 @@ def adequacy(runs: Sequence[Run]) -> pd.DataFrame:
             found[column] = 100 * found[delta] / rates
         tables.append(found.assign(test=test))
     table = pd.concat(tables, ignore_index=True)
-    families = table.groupby("measure")["p_value"]
-    return table.assign(p_holm=families.transform(lambda p_values: holm(p_values.to_numpy())))
+    return table.assign(p_holm=holm_within(table["p_value"], table["measure"]))
 
 
 def alignment(runs: Sequence[Run]) -> pd.DataFrame:

@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.stats import norm, t
 
-from analyses.significance import holm
+from analyses.significance import holm, holm_within
 
 RESULTS = Path(__file__).parent / "results"
 AGAIN = "remade from the stored interval"
@@ -82,9 +82,7 @@ def remake_comparisons(path: Path) -> None:
             )
         rows.append(row)
     found = pd.DataFrame(rows)
-    signs = found["method"] == "sign test"
-    corrected = found.groupby([found["metric"], signs], sort=False)["p_value"].transform(lambda p: holm(p.tolist()))
-    found["p_holm"] = corrected.astype(float)
+    found["p_holm"] = holm_within(found["p_value"], [found["metric"], found["method"] == "sign test"])
     found.to_csv(path, index=False, float_format="%.4f")
 
 
@@ -145,7 +143,7 @@ def remake_alignment(path: Path) -> None:
         values = table.loc[apart, ["delta", "delta_low", "delta_high"]].to_numpy()
         table.loc[apart, "p_value"] = [one_seed(*row) for row in values]
         table["method"] = np.where(apart, f"paired bootstrap, {AGAIN}", "")
-    table["p_holm"] = holm(table["p_value"].tolist())
+    table["p_holm"] = holm(table["p_value"].to_numpy())
     table.to_csv(path, index=False, float_format="%.4f")
 
 

@@ -253,11 +253,10 @@ def dev_loss_table(experiment: Experiment, root: Path, folder: Path | None = Non
 
 def _one_family(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Holm's correction over all differences of a metric in the table; the sign test is a family of its own."""
-    from analyses.significance import holm
+    from analyses.significance import holm_within
 
-    signs = comparisons["method"] == "sign test"
-    families = comparisons.groupby([comparisons["metric"], signs], sort=False)["p_value"]
-    return comparisons.assign(p_holm=families.transform(lambda values: holm(values.tolist())).astype(float))
+    families = [comparisons["metric"], comparisons["method"] == "sign test"]
+    return comparisons.assign(p_holm=holm_within(comparisons["p_value"], families))
 
 
 def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:

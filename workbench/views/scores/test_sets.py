@@ -60,7 +60,7 @@ def comparison_table(
     p_holm: corrected over all differences of a metric, all test sets together. Raises RunError if no run can be
     compared with the baseline.
     """
-    from analyses.significance import holm
+    from analyses.significance import holm_within
 
     compared = [test for test in tests if _comparable(runs, test, baseline)]
     if not compared and baseline in [run.name for run in runs]:
@@ -70,7 +70,7 @@ def comparison_table(
         compared or tests[:1],  # for the error message about an unknown baseline
         lambda with_test, test: scoring.comparison_table(with_test, test, baseline, method, metrics, counting),
     )
-    table["p_holm"] = table.groupby("metric", sort=False)["p_value"].transform(lambda values: holm(values.tolist()))
+    table["p_holm"] = holm_within(table["p_value"], table["metric"])
     return table
 
 
