@@ -216,7 +216,7 @@ def _scores(about: Mapping[str, Any]) -> pd.DataFrame:
             columns[title] = scored.apply(_score, axis=1)
             differences = compared.apply(_difference, axis=1, result_type="reduce")
             columns[f"difference, {title}"] = differences.reindex(scored.index).fillna("")
-            columns[f"p, {title}"] = compared["p_holm"].map(p_in_words).reindex(scored.index).fillna("")
+            columns[f"p, {title}"] = compared["p_holm"].map(p_value_text).reindex(scored.index).fillna("")
     return pd.DataFrame(columns)
 
 
@@ -255,7 +255,7 @@ def _difference(row: pd.Series) -> str:
     return f"{row['delta']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
 
 
-def p_in_words(value: float) -> str:
+def p_value_text(value: float) -> str:
     """Two digits, three below 0.055 and four next to 0.05, so that it is seen on which side of 0.05 it lies."""
     if 0.0495 <= value < 0.0505:
         return f"{value:.4f}"
@@ -285,7 +285,7 @@ def _columns(about: Mapping[str, Any]) -> pd.DataFrame:
     """Columns of a file as they stand there; each is written by a format, e.g. "{score:.2f}"."""
     rows = _read(about["file"], about.get("where"))
     for column in rows.columns.intersection(["p_value", "p_holm"]):
-        rows[column] = rows[column].map(p_in_words, na_action="ignore")
+        rows[column] = rows[column].map(p_value_text, na_action="ignore")
     index = rows[about.get("index", "system")]
     made = {
         header: [written(form, row) for row in rows.to_dict("records")] for header, form in about["columns"].items()

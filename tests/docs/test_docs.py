@@ -122,7 +122,7 @@ def test_a_cell_is_empty_where_a_number_is_missing_and_not_where_a_word_looks_li
 
 
 def test_a_p_value_shows_on_which_side_of_five_percent_it_lies():
-    shown = {value: tables.p_in_words(value) for value in (0.0312, 0.0498, 0.0502, 0.0539, 0.26)}
+    shown = {value: tables.p_value_text(value) for value in (0.0312, 0.0498, 0.0502, 0.0539, 0.26)}
     assert shown == {0.0312: "0.031", 0.0498: "0.0498", 0.0502: "0.0502", 0.0539: "0.054", 0.26: "0.26"}
 
 
