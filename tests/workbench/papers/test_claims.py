@@ -11,7 +11,7 @@ from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.papers import claims, ledger
 from workbench.papers.experiment_differences import comparison_files
-from workbench.papers.load import library
+from workbench.papers.load import library, load
 from workbench.papers.our_results import experiment_systems
 from workbench.plotting.grammar import Points
 from workbench.store.runs import RunError
@@ -36,6 +36,42 @@ def test_a_table_with_an_average_counts_by_it_alone():
     assert expected["gdr-rnn over rnnsearch, bleu"] == pytest.approx(1.84)
     linear = claims.expected_gains(claims.reported_gains(library()["dou-2019"]))
     assert linear["em-routing over transformer, bleu"] == pytest.approx((1.5 + 0.68 + 0.78) / 3)
+
+
+def test_the_words_of_a_claim_follow_what_its_gains_are_taken_as(tmp_path):
+    """Better on the dev set and in their plain mean, but not on the average of the test sets, which alone counts."""
+    path = tmp_path / "small-2020.toml"
+    path.write_text(
+        """
+        [paper]
+        title = "T"
+        authors = ["A"]
+        year = 2020
+        venue = "V"
+        name = "S"
+        [[table]]
+        id = "table-1"
+        what = "scores"
+        columns = [
+            { key = "dev", label = "Dev", measure = "bleu" },
+            { key = "tests", label = "Average", measure = "bleu" },
+        ]
+        [[table.row]]
+        key = "base"
+        label = "Base"
+        system = "transformer"
+        values = { dev = 30.0, tests = 30.0 }
+        [[table.row]]
+        key = "ours"
+        label = "Ours"
+        system = "em-routing"
+        values = { dev = 33.0, tests = 29.0 }
+        """,
+        encoding="utf-8",
+    )
+    gains = claims.reported_gains(load(path))
+    assert sorted(gains["gain"]) == [-1.0, 3.0]
+    assert set(gains["says"]) == {"Ours: worse BLEU than Base"}
 
 
 @pytest.mark.parametrize("name", list(library()))
@@ -136,6 +172,27 @@ def test_a_wide_model_counts_for_the_big_row_alone():
     assert wide["claim"].str.contains("preset=big").all()
     others = measured[~measured["data"].str.startswith("scale-width-256")]
     assert not others["claim"].str.contains("preset=big").any()
+
+
+def test_every_system_of_a_grid_that_answers_a_claim_counts(tmp_path):
+    """So a second setting of a system stands beside the first instead of in its place."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "mine.yaml").write_text(
+        """
+        name: mine
+        data: {languages: en-de, train: [a.en, a.de], dev: [b.en, b.de], tests: {test: [c.en, c.de]}}
+        systems: {transformer: transformer, one: em-routing, other: em-routing}
+        training: {max_steps: 1}
+        """
+    )
+    (tmp_path / "results" / "mine.comparisons.csv").write_text(
+        "system,baseline,metric,score,delta,low,high,seeds,test\n"
+        "one,transformer,bleu,31,1,0.5,1.5,1,test\n"
+        "other,transformer,bleu,29,-1,-1.5,-0.5,1,test\n"
+    )
+    measured = claims.measured_gains(library()["dou-2019"], tmp_path / "results")
+    assert set(measured["claim"]) == {"em-routing over transformer, bleu"}
+    assert measured["gain"].tolist() == [1.0, -1.0]
 
 
 def test_readers_that_saw_other_numbers_of_words_are_left_out_and_transformers_are_not():
