@@ -7,6 +7,10 @@ The second line takes one system of each grid, whatever it is called in the othe
 in data/experiments/results/NAME.segments.npz, so it needs no run. Differences are paired by seed and sentence. Writes
 FIRST.beside-SECOND.csv there (of two systems FIRST.SYSTEM-beside-OTHER-of-SECOND.csv), a row for each system, test set
 and metric; p_holm is Holm's correction over all rows of a metric.
+
+Of two grids with the same baseline it also writes FIRST.gains-beside-SECOND.csv: how much larger each system's gain
+over the baseline is in the first grid, and of a combination A+B what it has beyond the gains of its parts (column of);
+first and second are the two grids' values, delta their difference, p_holm is corrected over the rows of a metric.
 """
 
 from __future__ import annotations
@@ -18,13 +22,15 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from analyses.seeds import BySeed, compare_over_seeds
+from analyses.seeds import BySeed, compare_over_seeds, signed_sum
 from analyses.significance import holm_within
 from core_models.resources import data_folder
 from workbench.experiments import kept_segments
 from workbench.experiments.grid import read_experiment
 from workbench.papers.experiment_differences import results_folder
 from workbench.store.csv_cells import csv_text
+
+ByCell = Mapping[tuple[str, str, str], BySeed]  # by system, test set and metric
 
 
 def main(first: str, second: str) -> None:
@@ -41,11 +47,48 @@ def main(first: str, second: str) -> None:
             rows.append({"system": name, "test": test, "metric": metric, **asdict(found)})
     if not rows:
         raise SystemExit(f"there is no such pair of {first} and {second} with results")
+    _write(f"{first}.{f'{system}-beside-{other}-of-' if system else 'beside-'}{second}.csv", rows)
+    baseline = _systems(first)[0]
+    if not system and baseline == _systems(second)[0]:
+        _write(f"{first}.gains-beside-{second}.csv", _gains(new, old, baseline))
+
+
+def _gains(new: ByCell, old: ByCell, baseline: str) -> list[dict[str, object]]:
+    """The change of each gain over the baseline, and of what each combination has beyond its parts' gains."""
+    rows: list[dict[str, object]] = []
+    for name, test, metric in new:
+        parts = name.split("+")
+        sums = {"gain": {name: 1, baseline: -1}}
+        if len(parts) > 1:
+            sums["beyond its parts"] = {name: 1, **dict.fromkeys(parts, -1), baseline: len(parts) - 1}
+        for of, factors in sums.items():
+            cells = [(system, test, metric) for system in factors]
+            seeds = set.intersection(*(set(grid.get(cell, {})) for grid in (new, old) for cell in cells))
+            if name == baseline or not seeds:
+                continue
+            first, second = (
+                [
+                    (factor, {seed: grid[cell][seed] for seed in seeds})
+                    for cell, factor in zip(cells, factors.values(), strict=True)
+                ]
+                for grid in (new, old)
+            )
+            change = signed_sum([*first, *((-factor, by_seed) for factor, by_seed in second)])
+            values = {"first": signed_sum(first).delta, "second": signed_sum(second).delta, **asdict(change)}
+            del values["score"]
+            rows.append({"system": name, "of": of, "test": test, "metric": metric, **values})
+    return rows
+
+
+def _write(name: str, rows: list[dict[str, object]]) -> None:
     table = pd.DataFrame(rows)
-    p_holm = holm_within(table["p_value"], table["metric"])
-    path = results_folder() / f"{first}.{f'{system}-beside-{other}-of-' if system else 'beside-'}{second}.csv"
-    path.write_text(csv_text(table.assign(p_holm=p_holm).round(4)), encoding="utf-8")
-    print(f"{path.name}: {len(table)} rows")
+    table = table.assign(p_holm=holm_within(table["p_value"], table["metric"])).round(4)
+    (results_folder() / name).write_text(csv_text(table), encoding="utf-8")
+    print(f"{name}: {len(table)} rows")
+
+
+def _systems(name: str) -> list[str]:
+    return list(read_experiment(data_folder() / "experiments" / f"{name}.yaml").systems)
 
 
 def _statistics(name: str, tests: Mapping[str, str]) -> dict[tuple[str, str, str], BySeed]:
@@ -56,7 +99,7 @@ def _statistics(name: str, tests: Mapping[str, str]) -> dict[tuple[str, str, str
     found: dict[tuple[str, str, str], BySeed] = defaultdict(dict)
     for cell, statistics in kept_segments.read(path, tests).items():
         found[cell.system, cell.test, cell.metric][cell.seed] = statistics
-    order = list(read_experiment(data_folder() / "experiments" / f"{name}.yaml").systems)
+    order = _systems(name)
     return dict(sorted(found.items(), key=lambda item: (item[0][1], item[0][2], order.index(item[0][0]))))
 
 
