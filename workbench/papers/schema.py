@@ -29,6 +29,10 @@ Measure = Literal[
 ]  # fmt: skip
 AGAINST_BASELINE = ("parameters-added", "train-speed", "decode-speed")
 Languages = Annotated[str, Field(pattern=r"^([a-z]+-[a-z]+)?$")]
+FindingKind = Literal["gain", "order", "property", "curve", "cost"]
+# By kind the least share of what is reported that an interval must leave possible, else the claim is refuted here. 0:
+# the direction alone counts.
+SHARES: Mapping[FindingKind, float] = {"gain": 0.5, "order": 0.0, "property": 0.0, "curve": 0.0, "cost": 0.9}
 
 
 class Heading(Section):
@@ -230,18 +234,16 @@ class Finding(Section):
     """A claim that an experiment can meet, besides the gains in score that the tables hold.
 
     reported: arithmetic over references, with the sign of what is claimed; 1 or -1 where only a direction is printed.
-    share: the least share of what is reported that an interval must leave possible, else it is refuted here.
     without: why nothing of ours answers it.
     """
 
     id: Key
-    kind: Literal["gain", "order", "property", "curve", "cost"]
+    kind: FindingKind
     what: str
     where: str
     reported: str
     direction_only: bool = False
     unit: str = ""
-    share: float = Field(0.0, ge=0, le=1)
     ours: tuple[Measurement, ...] = ()
     without: str = ""
 
@@ -254,6 +256,10 @@ class Finding(Section):
     @property
     def references(self) -> list[str]:
         return list(dict.fromkeys(REFERENCE.findall(self.reported)))
+
+    @property
+    def share(self) -> float:
+        return SHARES[self.kind]
 
 
 class Case(Section):
