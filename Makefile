@@ -8,6 +8,8 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check install --prefer-binary
 export MALLOC_MMAP_THRESHOLD_ ?= 4294967296
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296
 export MALLOC_TOP_PAD_ ?= 268435456
+# Tests start hundreds of processes, which read the compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: app demo exhibits check test test-all lint screenshots lock clean
 $(VENV)/pyvenv.cfg:
@@ -29,11 +31,11 @@ exhibits: $(VENV)/.app  # trains them again, for hours
 	$(BIN)/workbench experiment run data/experiments/exhibits-documents.yaml
 	$(BIN)/workbench experiment exhibits --out data/exhibits
 check: lint  # about a minute
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --fast -m "not exhaustive and not timing and not long"
-test: lint  # a sample of the laws with thousands of cases
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not exhaustive"
-test-all: test  # and the other cases, with a kill at every kind of operation on files; these take longest and begin
-	WORKBENCH_KILLS=distinct $(BIN)/python -m pytest -q -n auto --dist worksteal -m exhaustive tests/workbench/test_kills.py tests
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --fast -m "not exhaustive and not slow and not timing and not long"
+test: lint  # without slow tests, and of the laws with thousands of cases a sample
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not exhaustive and not slow"
+test-all: test  # and the others, with a kill at every kind of operation on files; these take longest and begin
+	WORKBENCH_KILLS=distinct $(BIN)/python -m pytest -q -n auto --dist worksteal -m "exhaustive or slow" tests/workbench/test_kills.py tests
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .

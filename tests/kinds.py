@@ -1,8 +1,8 @@
 """What the tests of a file need: `make check` leaves out trained runs, processes, pages of the app and the browser.
 
 A file's kinds are read from its text, before it is imported: to import all of them takes long.
-Three marks are written at single tests: `exhaustive` (many cases of a law, of which others are a sample), `timing` and
-`long`; a whole file is long by its `pytestmark`.
+Marks that are written at single tests: `exhaustive` (many cases of a law, of which others are a sample), `slow`,
+`timing` and `long`; a whole file is long by its `pytestmark`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ MARKS = {
     "browser": "drives a browser",
     "long": "takes seconds, and `make check` has no time for it",
     "exhaustive": "one of the many cases of a law of which a sample is tested without it",
+    "slow": "takes two seconds or more of two quiet cores, so that `make test-all` alone runs it",
     "timing": "measures time, so that a busy machine may fail it",
 }
 _RUNS = "demo_runs|graded_runs|copied_runs|context_runs|batched_run"

@@ -73,6 +73,7 @@ def declared() -> tuple[set[str], set[str]]:
     return names(project["dependencies"]), names(extras)
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared():
     """An installed workbench imports whatever it needs; what extras bring is imported where it is used."""
     from importlib.metadata import packages_distributions

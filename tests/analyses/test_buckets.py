@@ -140,6 +140,7 @@ def test_the_least_difference_at_another_level_is_that_of_its_groups_there():
         assert found == pytest.approx((wanted.low, wanted.high), abs=0.06 * (wanted.high - wanted.low))
 
 
+@pytest.mark.slow
 def test_better_in_all_buckets_but_one_is_claimed_no_more_often_than_the_level_says():
     """Two of four buckets have no true difference: the interval may begin above 0 in one case of forty."""
     drawn, claimed, draws = np.random.default_rng(5), 0, 100

@@ -26,6 +26,7 @@ def rates(metric: str) -> dict[str, dict[str, float]]:
 
 @pytest.mark.parametrize("metric", sampled(["bleu", "chrf"]))
 @pytest.mark.parametrize("test", ["bootstrap", "randomization", "sign"])
+@pytest.mark.slow
 def test_equal_systems_are_called_different_in_no_more_than_six_percent(test, metric):
     found = rates(metric)[test]
     assert found["trials"] == TRIALS
@@ -42,6 +43,7 @@ def test_sacrebleus_rule_does_not_keep_the_level():
 
 # Standard deviations between seeds, in points, beside a standard error of 0.08 that sentences give.
 @pytest.mark.parametrize("deviation", [0.0, 0.1, 0.2])
+@pytest.mark.slow
 def test_three_seeds_hold_the_truth_and_are_not_needlessly_wide(deviation):
     found = calibration.seed_coverage(deviation, 0.08, trials=1500, sentences=100, samples=200)
     assert found["coverage"] >= 0.94

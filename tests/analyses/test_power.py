@@ -10,6 +10,8 @@ from scipy.stats import t as student
 
 from analyses.power import TRIALS, at_level, detectable_difference, interval, sentence_error, smallest_difference
 
+pytestmark = pytest.mark.long
+
 
 def test_one_training_has_the_power_of_a_normal_test():
     """Sentences alone: d must exceed (z of 97.5 % + z of 80 %) standard errors."""

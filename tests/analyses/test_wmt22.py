@@ -65,6 +65,7 @@ def test_the_defaults_give_the_organisers_scores(pair, which, metric, most):
     assert sorted(off.values())[1] < 1e-9, "two of three to the last digit"
 
 
+@pytest.mark.slow
 def test_another_tokeniser_or_case_does_not():
     systems, references = _texts("en-de", "A")
     systems = {"OpenNMT": systems["OpenNMT"]}

@@ -70,6 +70,7 @@ def open_and_hear(page: str, **query: str):
     return at
 
 
+@pytest.mark.slow
 def test_86_empty_outputs_are_scored_as_they_are_and_stop_no_page(mostly_empty):
     references = [f"{TARGETS[place % len(TARGETS)]} {place}" for place in range(100)]
     table = open_and_hear("scores", metrics="BLEU").dataframe[0].value.set_index("system")["score"]

@@ -84,6 +84,7 @@ def test_a_corpus_takes_the_place_of_another_also_of_one_without_a_mark(texts, d
     assert "corpus: holds train.en" in refused(*CONTROLLED, "--out", "corpus")
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_into_one_folder_also_into_one_without_a_mark(run, done, refused):
     done(*FIGURE)
     done("figure", "length-scores", *FIGURE[4:])
@@ -96,6 +97,7 @@ def test_figures_are_drawn_into_one_folder_also_into_one_without_a_mark(run, don
     assert "figures: holds scores.tex" in refused(*FIGURE)
 
 
+@pytest.mark.slow
 def test_a_bundle_takes_the_place_of_another_and_of_nothing_else(run, done, refused):
     recipe = {"drawing": "scores", "runs": ["one"], "options": {"metrics": "bleu"}}
     Path("basket.json").write_text(json.dumps({"version": 1, "figures": [{"recipe": recipe}]}))

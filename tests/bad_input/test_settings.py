@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SETTINGS = {
     "an unknown key": (
         ("--config", "learning_rte=1"),

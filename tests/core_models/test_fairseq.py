@@ -13,6 +13,8 @@ from core_models.text.batches import collate
 from core_models.text.vocabulary import BOS, EOS, PAD, UNK
 from tests.fairseq_models import END, TARGET_WORDS, Reference, random_tensors, settings, write_checkpoint
 
+pytestmark = pytest.mark.long
+
 PRE = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
 KINDS = {

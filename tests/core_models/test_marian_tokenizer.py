@@ -10,6 +10,8 @@ import torch
 from core_models import Translator
 from core_models.foreign import describe_model, open_model
 
+pytestmark = pytest.mark.long
+
 transformers = pytest.importorskip("transformers", reason="the extra `huggingface` is not installed")
 
 ENGLISH = "the old small dog man tree sees loves finds today here and house captain"

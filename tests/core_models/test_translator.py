@@ -24,6 +24,7 @@ def sources(prepared):
     return prepared.test("test").sources
 
 
+@pytest.mark.slow
 def test_the_order_and_the_batch_do_not_matter(translator, sources):
     alone = [translator.translate([source])[0] for source in sources]
     shuffled = random.Random(1).sample(range(len(sources)), len(sources))
@@ -188,6 +189,7 @@ def test_an_output_ends_where_the_learned_positions_do(prepared):
     assert len(short.sample(["dog"], 1, seed=1)[0][0].ids) <= 16
 
 
+@pytest.mark.slow
 def test_samples_take_the_room_of_beams(translator, sources, monkeypatch):
     taken, draw = [], inference.sample
     monkeypatch.setattr(

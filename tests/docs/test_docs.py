@@ -110,6 +110,7 @@ def test_python_compiles_and_imports_what_there_is(page):
 
 
 @pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if tables.MARKED.search(text)])
+@pytest.mark.long
 def test_generated_tables_are_those_of_their_files(page):
     assert tables.filled(TEXTS[page]) == TEXTS[page], "run `python docs/tables.py`"
 

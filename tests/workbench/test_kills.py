@@ -341,6 +341,7 @@ def chosen(operations: tuple[str, ...], kills: str = KILLS) -> list[int]:
 
 
 @pytest.mark.parametrize("name", sampled(CASES, every=5))
+@pytest.mark.slow
 def test_a_command_that_is_killed_leaves_the_old_or_the_new_result(world, warm, tmp_path, name):
     case = CASES[name]
     if case.needs:

@@ -73,6 +73,7 @@ def test_a_notebook_displays_the_table(runs, monkeypatch):
     assert not re.search(r"<(script|link)[^>]+(src|href)=", bundle["text/html"]), "it needs no network"
 
 
+@pytest.mark.slow
 def test_two_charts_draw_in_a_page_of_their_own_without_a_network(runs, browser, tmp_path):
     """As a notebook keeps them: no kernel runs; the second chart finds the library of the first, or brings its own."""
     charts = [notebook.figure(name, runs)._repr_html_() for name in ("scores", "training-curves")]

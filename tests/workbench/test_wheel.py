@@ -72,6 +72,7 @@ def _python(installed: Path, cwd: Path, *arguments: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.slow
 def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     kinds = ("controlled/*.yaml", "experiments/*.yaml", "papers/*.toml")
@@ -88,6 +89,7 @@ def test_it_carries_the_readable_data_the_app_and_its_settings(wheel):
     assert not [name for name in names if name.startswith(("tests/", "runs/", ".venv/"))]
 
 
+@pytest.mark.slow
 def test_the_installed_command_writes_the_controlled_corpus_from_another_folder(installed, tmp_path):
     found = _python(
         installed, tmp_path, "-c", "import workbench, core_models; print(workbench.__file__, core_models.__file__)"

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.long
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_compiled_search_finds_the_same(names, monkeypatch):
     """Compiled without the code generator, whose compiler a machine may lack."""
     torch._dynamo.reset()
@@ -42,6 +43,7 @@ def test_a_compiled_search_finds_the_same(names, monkeypatch):
             assert (other.tree.word, other.tree.fate) == (result.tree.word, result.tree.fate)
 
 
+@pytest.mark.slow
 def test_filling_stays_within_learned_positions(monkeypatch):
     torch._dynamo.reset()
     plain = torch.compile

@@ -90,6 +90,7 @@ def test_documents_in_another_order_change_no_sentence(prepared, document, name)
 
 
 @pytest.mark.parametrize("name", sampled(READERS))
+@pytest.mark.slow
 def test_batches_handed_over_one_by_one_give_the_same_bits(prepared, document, name):
     translator, (sources, documents) = translator_of(prepared, name), document
     whole = translator.translate(sources, documents, batch_tokens=200)
@@ -216,6 +217,7 @@ def test_the_exact_search_reads_the_document(prepared, document, name):
     assert abs(translator.exact(sources[row], **changes).log_prob - found.log_prob) > 1e-6
 
 
+@pytest.mark.slow
 def test_an_ensemble_reads_what_each_of_them_reads(prepared, document):
     """A system of single sentences beside one of two sentences before and one of three."""
     names = ("transformer", "qcn:context_sentences=2", "han-decoder")

@@ -101,6 +101,7 @@ except TranslatorError as error:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="this system does not bound the address space")
+@pytest.mark.slow
 def test_a_batch_that_truly_does_not_fit_is_translated_in_parts_as_small_batches_are(trained_run, prepared):
     sources = [source for source in prepared.test("test").sources for _ in range(60)]
     # The allocator's settings of `make` keep room that no bound takes away.

@@ -7,6 +7,8 @@ import core_models
 from core_models.inspection.probing import Features, features, predict, taught
 from core_models.text.batches import collate
 
+pytestmark = pytest.mark.long
+
 STEPS, WORDS, WIDTH = 9, 7, 16
 
 
@@ -31,6 +33,7 @@ def accuracy(probe, read: Features, labels: torch.Tensor) -> float:
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_it_finds_what_states_hold_and_nothing_else():
     lessons = {telling: [drawn(20, seed, telling) for seed in range(30)] for telling in (True, False)}
     right = {telling: accuracy(taught(given), *drawn(200, 99, telling)) for telling, given in lessons.items()}

@@ -6,6 +6,8 @@ import torch
 from core_models.layers.attention import attend
 from core_models.layers.dropout import Dropout, dropout
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -71,9 +71,11 @@ READERS = [
 
 
 @pytest.mark.parametrize("name", sampled(READERS, every=12))
+@pytest.mark.slow
 def test_a_reader_learns_it(name):
     assert accuracy_after(name, 150) >= 0.95
 
 
+@pytest.mark.slow
 def test_single_sentences_cannot_know():
     assert accuracy_after("transformer", 60) < 0.65

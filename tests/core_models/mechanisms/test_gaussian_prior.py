@@ -310,6 +310,7 @@ def order_in(run) -> np.ndarray:
     return read_tensors(run / "weights.safetensors")[NEAREST].numpy()
 
 
+@pytest.mark.slow
 def test_the_first_order_is_of_the_weights_it_begins_from_and_stays(new_run):
     """It is that of the other run's table, the same at every step and after a pause; a third run can take it over."""
     baseline = new_run("baseline", **SETTINGS, max_steps=4)

@@ -149,6 +149,7 @@ def test_every_system_is_heard_at_preset_demo(name, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sampled(AT_BASE, every=8))
+@pytest.mark.slow
 def test_every_mechanism_is_heard_at_preset_base(name, monkeypatch):
     assert_heard(name, "base", monkeypatch)
 

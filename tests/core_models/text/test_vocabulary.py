@@ -63,6 +63,7 @@ def test_it_is_what_sentencepiece_learns_in_one_process(vocabulary, lines):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it goes on until it would hand the model over")
+@pytest.mark.slow
 def test_training_ends_with_the_process_that_waits_for_it():
     waiting = subprocess.Popen([sys.executable, "-c", SLOW])
     until = time.monotonic() + 100

@@ -34,6 +34,7 @@ def starts(run) -> list[dict]:
     ],
     ids=["steps", "half a window of the log", "epochs"],
 )
+@pytest.mark.slow
 def test_what_is_trained_beyond_its_end_is_as_if_asked_for_at_once(new_run, caplog, first, more):
     at_once = new_run("at-once", SYSTEM, **{**SETTINGS, **first, **more})
     later = new_run("later", SYSTEM, **{**SETTINGS, **first})
@@ -47,6 +48,7 @@ def test_what_is_trained_beyond_its_end_is_as_if_asked_for_at_once(new_run, capl
     assert not caplog.records
 
 
+@pytest.mark.slow
 def test_an_early_stop_goes_on_with_more_patience_and_not_without(new_run):
     settings = {**SETTINGS, "validate_every": 1, "learning_rate": 0.5, "warmup": 0, "max_steps": 6}
     patient, hasty = (

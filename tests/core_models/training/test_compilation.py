@@ -24,6 +24,7 @@ EXACT = "dropout=0,attention_dropout=0"
         pytest.param("head-aggregation", "routing", 1, marks=pytest.mark.exhaustive),
     ],
 )
+@pytest.mark.slow
 def test_compiled_parts_train_as_the_others_do(new_run, monkeypatch, system, which, graphs):
     """Dynamo and autograd's tracer, without the code generator, whose compiler a machine may lack."""
     compiled = []

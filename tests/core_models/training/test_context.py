@@ -38,6 +38,7 @@ def test_context_changes_what_is_trained(new_run):
     assert not torch.equal(weights[0][name], weights[1][name])
 
 
+@pytest.mark.slow
 def test_where_context_does_not_count_all_systems_take_as_many_updates(new_run):
     def updates(system: str, count_context: bool) -> int:
         settings = {"max_steps": None, "max_epochs": 1, "count_context": count_context}

@@ -107,6 +107,7 @@ def test_a_file_that_may_not_grow_loses_nothing(straight, new_run, times, file):
     assert_same_run(straight, run)
 
 
+@pytest.mark.slow
 def test_on_a_gpu_the_next_save_says_that_a_file_could_not_be_written(new_run, monkeypatch, caplog):
     """The state of step 4 is written in the background: step 6 ends the training, or what ends it says so beside."""
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
@@ -142,6 +143,7 @@ def only_small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
+@pytest.mark.slow
 def test_where_the_first_process_cannot_save_the_second_stops_too(new_run):
     run = new_run("run", SYSTEM, **SETTINGS)
     assert [rank.ended() for rank in start_ranks(run, (only_small_files, None))] == [3, 3]

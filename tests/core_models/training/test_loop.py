@@ -131,6 +131,7 @@ def interrupt_at(step: int):
     return report
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_ends_where_an_uninterrupted_one_does(new_run):
     """Dropout, subword sampling, an epoch's end and an accumulated rest in between; killed after validations, twice."""
     settings = {"max_steps": 9, "validate_every": 3, "subword_alpha": 0.2, "batch_tokens": 350, "accumulate": 2}

@@ -42,6 +42,7 @@ def trained_on_gpu(run) -> tuple[Counter[str], Counter[str]]:
 
 
 @pytest.mark.parametrize("system", sampled(["gdr-bow-bca", "transformer", "pfrnn-loss", "qcn-reg"]))
+@pytest.mark.slow
 def test_steps_wait_once_for_a_line_of_the_log_upload_ahead_and_train_as_on_the_cpu(new_run, monkeypatch, system):
     """Trainings of one step and of nine differ by two lines of the log: start, validation and saving are the same."""
     settings = {"validate_every": 100, "log_every": 4}
@@ -105,6 +106,7 @@ class SlowDisk:
         self._free.set()
 
 
+@pytest.mark.slow
 def test_steps_go_on_while_a_state_is_written_which_is_that_of_its_own_step(new_run, monkeypatch):
     """The disk writes the state of step 2 only when step 3 has been logged; the next save waits for it."""
     settings = {"max_steps": 4, "save_every": 2}
@@ -138,6 +140,7 @@ class Interrupted(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_an_error_waits_until_what_is_being_written_is_whole(new_run, monkeypatch):
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
     run, disk = new_run("gpu", max_steps=4, save_every=2), SlowDisk(monkeypatch)
@@ -187,6 +190,7 @@ def test_what_fails_while_a_batch_is_made_ahead_fails_where_it_is_wanted():
 
 
 @pytest.mark.parametrize("system", sampled(["gdr-bow-bca", "transformer", "qcn-reg"]))
+@pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monkeypatch, system):
     """Training, validation and the largest tensors of both; in float64, so that the order of sums hardly shows."""
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
@@ -213,6 +217,7 @@ def test_what_does_not_fit_into_memory_is_cut_and_trains_the_same(new_run, monke
 
 
 @pytest.mark.parametrize("system", sampled(["han", "transformer", "qcn-reg"]))
+@pytest.mark.slow
 def test_no_batch_of_an_epoch_is_dearer_than_those_that_were_tried(new_run, monkeypatch, system):
     """A GPU with room for every batch but the dearest: what follows is cut by its limit, and fits."""
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
@@ -225,6 +230,7 @@ def test_no_batch_of_an_epoch_is_dearer_than_those_that_were_tried(new_run, monk
     assert [event["step"] for event in read_events(cut / "training.jsonl") if event["event"] == "out_of_memory"] == [0]
 
 
+@pytest.mark.slow
 def test_what_is_tried_before_the_first_step_leaves_no_trace(new_run, monkeypatch):
     """Dropout is on: the generators go on from where they were; so do moments and gradients."""
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
@@ -237,6 +243,7 @@ def test_what_is_tried_before_the_first_step_leaves_no_trace(new_run, monkeypatc
     assert weights[0] == weights[1]
 
 
+@pytest.mark.slow
 def test_a_sentence_that_does_not_fit_alone_ends_the_training(new_run, monkeypatch):
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", str(CUDA))
     run = new_run("run", f"transformer:{EXACT}", max_steps=3)

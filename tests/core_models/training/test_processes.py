@@ -124,6 +124,7 @@ def test_two_ranks_cut_batches_to_what_fits_both_and_train_the_same(new_run, pre
     assert_near_weights(one, two)
 
 
+@pytest.mark.slow
 def test_two_ranks_in_float32_have_the_losses_of_one_process(new_run, prepared):
     """And tables that grow with what a rank has read stay each rank's own."""
     one, two = pair(new_run, prepared.split("train"), 30, "float32")
@@ -138,6 +139,7 @@ def letters_by_place(sources, hypotheses, references) -> list[float]:
 
 
 @pytest.mark.parametrize("system", ["transformer", "qcn-reg"])
+@pytest.mark.slow
 def test_two_ranks_share_dev_and_find_what_one_process_finds(new_run, system):
     """Losses and the metric of early stopping to the last bit; of other weights they would not be comparable so."""
     settings = {"max_steps": 1, "validate_every": 1, "batch_tokens": 60, "early_stopping": {"metric": "adequacy"}}

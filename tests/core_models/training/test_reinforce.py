@@ -254,6 +254,7 @@ def test_a_reward_that_is_the_same_for_all_leaves_the_likelihood_alone(begun):
     ]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_draws_what_an_uninterrupted_one_does(begun):
     """Dropout and two batches a step; killed twice, and each time goes on from the state before."""
     settings = {"max_steps": 6, "validate_every": 2, "accumulate": 2, "adequacy": {"weight": 2, "samples": 2}}
@@ -270,6 +271,7 @@ def test_an_interrupted_run_draws_what_an_uninterrupted_one_does(begun):
     assert any(loss for *_, loss in rewarded(straight))
 
 
+@pytest.mark.slow
 def test_two_ranks_train_towards_a_reward_as_one_process_does(begun, prepared):
     """Their batches hold unequal numbers of sentences; one number divides the whole step."""
     budget = even_budget(prepared.split("train"), 3)

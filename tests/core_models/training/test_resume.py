@@ -90,6 +90,7 @@ def test_ten_kills_change_nothing(straight, new_run):
     assert_same_run(run, broken)
 
 
+@pytest.mark.slow
 def test_kills_where_a_state_and_what_goes_with_it_are_made_change_nothing(straight, new_run):
     """Before and after the rename, in half a line of the log, in the best weights, behind the very last state."""
     run, _ = straight
@@ -131,6 +132,7 @@ def test_an_early_stop_stands_in_its_own_state(new_run):
     assert_same_run(one, other)
 
 
+@pytest.mark.slow
 def test_what_minutes_cut_off_is_trained_as_if_they_had_not(new_run):
     """A clock ends the call, not more: no validation, no weights counted as best, no epoch's end moves."""
     settings = {"max_steps": None, "max_epochs": 1, "validate_every": 3, "keep_last": 9}
@@ -141,6 +143,7 @@ def test_what_minutes_cut_off_is_trained_as_if_they_had_not(new_run):
     assert_same_run(one, other)
 
 
+@pytest.mark.slow
 def test_two_ranks_killed_go_on_to_the_last_bit(new_run):
     """Each rank draws its own dropout: each one's random state comes back. A kill of one rank ends the other."""
     settings = {**SETTINGS, "max_steps": 9, "accumulate": 1, "save_every": 2}
@@ -156,6 +159,7 @@ def test_two_ranks_killed_go_on_to_the_last_bit(new_run):
     assert_same_run(one, other)
 
 
+@pytest.mark.slow
 def test_another_number_of_processes_goes_on_at_the_same_place(new_run):
     settings = {"max_steps": None, "max_epochs": 1, "validate_every": 4, "batch_tokens": 150, "log_every": 1}
     run = new_run("run", "transformer", **settings)

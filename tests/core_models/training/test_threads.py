@@ -51,9 +51,11 @@ def adapted_beside_busy_processes(**chosen: str) -> list[int]:
 
 
 @pytest.mark.skipif(processors() < 2, reason="one processor has one thread")
+@pytest.mark.slow
 def test_busy_processes_take_their_processors_from_a_training_alone_on_a_cpu():
     assert adapted_beside_busy_processes() == [processors(), 1, False, False]
 
 
+@pytest.mark.slow
 def test_a_chosen_number_of_threads_stays():
     assert adapted_beside_busy_processes(OMP_NUM_THREADS="2")[:2] == [2, 2]

@@ -46,6 +46,7 @@ def place(request) -> Place:
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.slow
 def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page = browser.new_page(viewport={"width": 1400, "height": 1000}, accept_downloads=True)
     page.set_default_timeout(60_000)
@@ -193,6 +194,7 @@ LEGEND_FITS = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_narrow_page_has_whole_legends_and_does_not_move_sideways(address, browser):
     page = browser.new_page(viewport={"width": 340, "height": 900})
     page.set_default_timeout(60_000)
@@ -306,6 +308,7 @@ DRAWN_LINES = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_defaults_with_a_run_in_training_and_a_legend_as_the_lines_are_drawn(address, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(60_000)

@@ -63,6 +63,7 @@ def test_the_printed_address_opens_it_and_what_pages_do_still_works(page, server
     assert started.value.path().read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_the_stream_is_opened_again_after_it_was_cut(page, server):
     page.goto(_printed(server))
     ready(page, "Look inside neural machine translation")
@@ -99,6 +100,7 @@ def elsewhere(server, tmp_path) -> Iterator[str]:
         other.shutdown()
 
 
+@pytest.mark.slow
 def test_a_page_elsewhere_on_this_machine_neither_frames_it_nor_opens_its_stream(page, server, elsewhere):
     page.goto(_printed(server))
     ready(page, "Look inside neural machine translation")
@@ -113,6 +115,7 @@ def test_a_page_elsewhere_on_this_machine_neither_frames_it_nor_opens_its_stream
     ("script", "shown", "menus"),
     [("app.py", "Build the demo", 5), ("workbench/app/script/router.py", "Nothing guards this server", 0)],
 )
+@pytest.mark.slow
 def test_streamlit_run_opens_the_app_and_shows_nothing_of_the_script_alone(browser, tmp_path, script, shown, menus):
     with streamlit_serving(tmp_path, script=ROOT / script) as here:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})

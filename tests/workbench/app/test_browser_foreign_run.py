@@ -32,6 +32,7 @@ def address(demo_runs, tmp_path):
         yield server.address
 
 
+@pytest.mark.slow
 def test_a_foreign_run_is_listed_translates_and_is_looked_into(address, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1400})
     page.set_default_timeout(60_000)

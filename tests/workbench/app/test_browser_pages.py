@@ -10,6 +10,7 @@ from workbench.store import rating_studies
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
+@pytest.mark.slow
 def test_captions_are_large_and_dark_enough_to_be_read(browser, address, scheme):
     """14 pixels and a contrast of 4.5, which WCAG asks of text."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000}, color_scheme=scheme)
@@ -39,6 +40,7 @@ def _luminance(color: list[float]) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+@pytest.mark.slow
 def test_the_menu_of_somebody_who_rates_names_no_run(address, study, browser):
     """On other pages it names a run that a page would show."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
@@ -55,6 +57,7 @@ def test_the_menu_of_somebody_who_rates_names_no_run(address, study, browser):
 
 
 @pytest.mark.parametrize("width", sampled([1280, 400]))
+@pytest.mark.slow
 def test_words_are_marked_by_clicks_and_keys(address, study, browser, width):
     """Each click gives a word the next mark; the marks are stored with the form and shown again."""
     rater = f"bea-{width}"
@@ -93,6 +96,7 @@ def test_words_are_marked_by_clicks_and_keys(address, study, browser, width):
     page.close()
 
 
+@pytest.mark.slow
 def test_a_submitted_form_takes_no_clicks(address, study, browser):
     """A click on a word of the sentence that was just submitted would be lost without a sign."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000})

@@ -58,6 +58,7 @@ def test_a_word_is_selected_in_the_text_and_on_a_map_and_goes_with_the_reader(ad
     page.close()
 
 
+@pytest.mark.slow
 def test_hovering_over_a_word_shades_the_words_that_belong_to_it(address, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1200})
     page.goto(f"{address}/{URL}")

@@ -87,6 +87,7 @@ def many(with_demo) -> Path:
         ]
     ),
 )
+@pytest.mark.slow
 def test_a_page_shows_the_run_of_the_folder_that_has_what_the_chosen_ones_lack(page, fixture, system, many, request):
     run = request.getfixturevalue(fixture)
     shutil.copytree(run.folder, many / "demo" / system)

@@ -237,6 +237,7 @@ def test_texts_show_as_typed(page, nasty):
         assert not any("<script" in text or "$x$" in text for text in map(str, shown))
 
 
+@pytest.mark.slow
 def test_only_pages_that_ask_a_model_load_torch(with_demo):
     """Translate, Attention, Tokens and Attribution do: Start opens at once."""
     script = (

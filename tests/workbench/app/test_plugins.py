@@ -153,6 +153,7 @@ def test_a_mechanism_of_another_package_is_built_and_trained(used):
     assert used["moved"] > 0
 
 
+@pytest.mark.slow
 def test_an_analysis_is_listed_and_gives_a_table(used, demo_runs):
     assert used["listed"][0] == 0
     listed = dict(line.split(maxsplit=1) for line in used["listed"][1].splitlines())

@@ -110,6 +110,7 @@ def test_another_sentence_has_no_selected_word_and_the_next_page_has_the_same_on
     ("page", "fixture", "side", "slider"),
     [("routing", "routed_run", "source", "position"), ("past_future", "guided_run", "target", "step")],
 )
+@pytest.mark.slow
 def test_a_slider_along_a_text_follows_the_selected_word(page, fixture, side, slider, runs_root, request):
     run = request.getfixturevalue(fixture)
     shutil.copytree(run.folder, runs_root / "one")

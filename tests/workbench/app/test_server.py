@@ -84,6 +84,7 @@ def test_no_answer_may_be_framed_or_guessed_at(server, path, headers):
     assert {name: found.get(name.lower()) for name in access.HEADERS} == access.HEADERS
 
 
+@pytest.mark.slow
 def test_names_under_which_others_open_it_are_allowed_one_by_one(tmp_path):
     """A name at its own port; a tunnel's end at another port; a proxy with a certificate."""
     allowed = ("--allow", "lab.example", "--allow", "localhost:9000", "--allow", "https://proxy.example")
@@ -113,6 +114,7 @@ def _listening(server: Server) -> list[str]:
 
 
 @pytest.mark.parametrize("start", [serving, streamlit_serving])
+@pytest.mark.slow
 def test_a_configuration_in_the_current_folder_does_not_open_it(tmp_path, start):
     (tmp_path / ".streamlit").mkdir()
     (tmp_path / ".streamlit" / "config.toml").write_text(

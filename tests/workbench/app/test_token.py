@@ -71,6 +71,7 @@ def test_the_way_back_leads_nowhere_else(server, token, path):
     assert "<script>" not in text
 
 
+@pytest.mark.slow
 def test_the_token_is_printed_once_at_the_start_and_new_each_time(server, token, tmp_path):
     assert len(token) >= 32
     assert server.log.read_text().count(token) == 1
@@ -81,6 +82,7 @@ def test_the_token_is_printed_once_at_the_start_and_new_each_time(server, token,
         assert token not in again.log.read_text()
 
 
+@pytest.mark.slow
 def test_a_token_of_ones_own_is_asked_for_at_the_loopback_address_too(tmp_path, monkeypatch):
     with serving(tmp_path, token=OWN) as server:
         assert server.status("/") == 403

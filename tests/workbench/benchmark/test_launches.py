@@ -7,6 +7,8 @@ import torch
 
 from workbench.benchmark.launches import FEW_SENTENCES, CountOperators, count_launches
 
+pytestmark = pytest.mark.long
+
 
 def test_views_and_allocations_are_not_counted():
     values = torch.ones(2, 3)
@@ -17,6 +19,7 @@ def test_views_and_allocations_are_not_counted():
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.slow
 def test_each_layer_adds_as_much(precision):
     def launches(layers: int) -> dict[str, int]:
         return count_launches(f"transformer:preset=tiny,encoder_layers={layers},decoder_layers={layers}", precision)

@@ -20,6 +20,8 @@ from workbench.benchmark.rounds import Engine
 from workbench.benchmark.workload import Conditions, Shape
 from workbench.store.runs import RunError
 
+pytestmark = pytest.mark.long
+
 SETTINGS = {"device": "cpu", "steps": 12}
 NAMES = ("a", "b", "c")
 

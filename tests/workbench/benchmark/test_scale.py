@@ -44,6 +44,7 @@ def test_stages_see_memory_that_is_taken_and_given_back():
 
 
 @linux
+@pytest.mark.slow
 def test_a_corpus_of_two_million_pairs_costs_what_it_may(tmp_path):
     table = _table("corpus", "--pairs", 2_000_000, "--batches", 400, "--folder", tmp_path)
     grown = table.anonymous_mb + table.mapped_mb
@@ -66,6 +67,7 @@ def test_the_tokens_of_a_corpus_take_no_room(tmp_path):
 
 
 @linux
+@pytest.mark.slow
 def test_every_stage_of_a_test_set_is_measured():
     table = _table("testset", "--segments", 200, "--systems", 3, "--metrics", "bleu", "--n-resamples", 20)
     assert [stage.split(": ")[-1].split(",")[0] for stage in table.stage] == [
@@ -88,6 +90,7 @@ def test_made_up_systems_are_better_one_after_the_other():
 
 
 @linux
+@pytest.mark.slow
 def test_our_bootstrap_and_sacrebleus_own_say_the_same():
     table = _table("significance", "--segments", 200, "--paired-bs-n", 200, "--paired-ar-n", 500)
     p_value = table.dropna(subset=["p_value"]).set_index(["engine", "stage"]).p_value

@@ -38,6 +38,7 @@ def test_decoding_takes_every_sentence_once():
     assert sum(map(len, decoding_batches(Shape()))) == Shape().sentences
 
 
+@pytest.mark.slow
 def test_multiply_adds_of_decoding_are_those_counted_by_hand():
     """A Transformer of width d, feed-forward f, L layers each side: products of one output word, attention included."""
     name = "transformer:preset=tiny"
@@ -55,6 +56,7 @@ def test_multiply_adds_of_decoding_are_those_counted_by_hand():
     assert found == pytest.approx((read + written) / longest, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_profile_shares_all_of_the_time_and_counts_the_calls():
     """The decoder's two layers and the encoder's one have three and two normalisations, and each side a last one."""
     config = describe("transformer:preset=tiny")
@@ -70,6 +72,7 @@ def test_a_profile_shares_all_of_the_time_and_counts_the_calls():
     assert len(few) <= 2 * (5 + 1)
 
 
+@pytest.mark.slow
 def test_a_profile_knows_what_waits_for_each_other():
     """Of a decoder that steps through time; how much of the time that is, the machine decides."""
     recurrence = profile("rnnsearch:preset=tiny", replace(SHAPE, steps=1, warmup=0), threads=1).recurrence
@@ -95,6 +98,7 @@ def test_a_call_counts_with_its_backward_call_and_all_within_both():
 
 
 @pytest.mark.parametrize("safe", ["", "1"])
+@pytest.mark.slow
 def test_the_program_for_other_engines_hides_no_module_of_theirs(tmp_path, safe):
     """Python puts a program's folder first: what is named as a module of its own would be taken for it."""
     said = "import json, sys; print(json.dumps([sys.path[0], __name__]))"

@@ -220,6 +220,7 @@ def test_runs_are_listed_the_broken_with_their_reason(copied_runs):
     assert "not trained" in lines["demo/future-cost-2"]
 
 
+@pytest.mark.slow
 def test_systems_are_those_of_the_catalogue_with_their_sizes():
     lines = invoke("experiment", "systems", "--sizes").splitlines()
     assert [line.split()[0] for line in lines] == catalogue()
@@ -229,6 +230,7 @@ def test_systems_are_those_of_the_catalogue_with_their_sizes():
     assert set(begins) == {max(map(len, catalogue())) + 2}, "the second column begins behind the longest name"
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn_into_a_file_a_table_or_a_folder(graded_runs, tmp_path):
     runs = [part for run in graded_runs[:2] for part in ("--run", run.folder)]
     assert "length-scores" in invoke("figure", "list").split()

@@ -69,6 +69,7 @@ def test_too_little_memory_is_a_sentence(function):
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="this system does not bound the address space")
+@pytest.mark.slow
 def test_too_little_memory_for_a_vocabulary_is_a_sentence(tmp_path):
     """SentencePiece itself aborts the process in which it finds none."""
     generator = random.Random(1)

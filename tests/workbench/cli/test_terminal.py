@@ -75,6 +75,7 @@ def test_names_do_nothing_to_a_terminal(evil_runs, case):
         assert sequence not in said, (sequence, said)
 
 
+@pytest.mark.slow
 def test_translations_are_escaped_for_a_terminal_and_exact_in_a_pipe(evil_runs):
     run = evil_runs / "demo" / f"{EVIL}[red]transformer"
     text = run / "translations" / "test" / "hypotheses.txt"

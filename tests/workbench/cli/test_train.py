@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 import core_models
 from core_models.checkpoint import read_tensors
 from tests.workbench.cli.test_commands import invoke
@@ -27,6 +29,7 @@ STEPS = (
 )
 
 
+@pytest.mark.slow
 def test_training_that_ran_out_of_time_is_resumed_to_the_weights_of_an_uninterrupted_one(prepared, tmp_path):
     common = ("future-cost-1:preset=tiny,weight=0.7", "--data", prepared.folder, "--search", "beam=2", *STEPS)
     said = invoke("train", *common, "--out", tmp_path / "parts", "--max-minutes", "0.000001")
@@ -74,6 +77,7 @@ def test_an_average_is_the_mean_of_the_latest_checkpoints(prepared, tmp_path):
     assert core_models.load(f"{run}@average-2").systems
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_training_leaves_a_run_that_can_be_resumed(prepared, tmp_path):
     run = tmp_path / "run"
     arguments = [

@@ -88,6 +88,7 @@ def test_towards_all_references_counts_what_any_covers(graded_runs, trained):
         adequacy.by_sentence(runs, "test", trained[0], "all")
 
 
+@pytest.mark.slow
 def test_the_page_asks_which_of_several_references(graded_runs, monkeypatch):
     monkeypatch.setenv("WORKBENCH_RUNS", str(graded_runs[0].folder.parents[1]))
     _with_a_second_reference(graded_runs)

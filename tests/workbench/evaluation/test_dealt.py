@@ -82,6 +82,7 @@ def test_translations_trees_and_traces_are_those_of_one_process(batched_run):
         assert work.shares(dealt).result.stat() == before
 
 
+@pytest.mark.slow
 def test_documents_whose_translations_are_read_are_those_of_one_process(context_runs, tmp_path):
     alone = in_small_batches(context_runs[1], tmp_path / "han", 100)
     shutil.rmtree(alone.folder / "translations")
@@ -93,6 +94,7 @@ def test_documents_whose_translations_are_read_are_those_of_one_process(context_
     assert _traces(dealt) == _traces(alone)
 
 
+@pytest.mark.slow
 def test_a_task_that_is_killed_is_called_again_and_does_what_is_missing(batched_run):
     dealt, work = _copy(batched_run), Translating("test", tasks=2)
     (key, _), other = work.calls(dealt)

@@ -59,6 +59,7 @@ def _commands(run: Path, lines: Path) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_translations_trees_and_traces_are_those_of_one_process(run, prepared, tmp_path):
     other = Path(shutil.copytree(run, run.with_name("together")))
     lines, program = tmp_path / "lines.en", tmp_path / "commands.py"
@@ -76,6 +77,7 @@ def test_translations_trees_and_traces_are_those_of_one_process(run, prepared, t
     assert files_of(other / "traces" / "test") == files_of(run / "traces" / "test")
 
 
+@pytest.mark.slow
 def test_evaluate_by_the_installed_script_is_said_once_and_scores_the_same(run):
     if not SCRIPT.is_file():
         pytest.skip("the workbench is not installed as a script here")

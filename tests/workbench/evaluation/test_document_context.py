@@ -214,6 +214,7 @@ def test_beam_sizes_are_measured_in_their_documents(reading, tmp_path):
         assert row["empty"] == [one.text for one in written[size]].count("")
 
 
+@pytest.mark.slow
 def test_a_probe_reads_the_states_of_the_document(reading, tmp_path):
     """With no documents its answers are others; joined sentences are refused with a reason."""
     answers = []

@@ -28,6 +28,8 @@ from workbench.views.past_future.probe import PROBE
 from workbench.views.past_future_layers import measure as past_future_layers
 from workbench.views.reranking import measure as reranking
 
+pytestmark = pytest.mark.long
+
 INPUTS = {"model": "0a", "option": 1, "rows": [0, 2]}
 
 

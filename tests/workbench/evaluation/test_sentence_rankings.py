@@ -84,6 +84,7 @@ def test_the_sidebar_follows_them_and_says_why_it_cannot(with_demo):
     assert any("no sentence of test" in caption.value for caption in at.caption)
 
 
+@pytest.mark.slow
 def test_pages_begin_where_the_runs_differ_most_and_one_run_at_its_first_sentence(graded_runs, monkeypatch):
     names = [run.name for run in graded_runs]
     monkeypatch.setenv("WORKBENCH_RUNS", graded_runs[0].folder.as_posix().removesuffix(names[0]))

@@ -60,6 +60,7 @@ def macro(run, aligner, sources, translations, references) -> float:
     return measures.coverage_difference_ratio(*links).macro
 
 
+@pytest.mark.slow
 def test_a_trained_run_is_trained_on_towards_coverage_and_can_be_interrupted(root):
     """All sentences are one batch: the first baseline is the coverage of what the trained run says greedily."""
     whole = train(root, "whole")
@@ -88,6 +89,7 @@ def test_a_trained_run_is_trained_on_towards_coverage_and_can_be_interrupted(roo
     assert valid["adequacy"] == pytest.approx(macro(run, aligner, dev.sources, found, dev.targets), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_such_a_run_has_a_name_of_its_own_and_its_own_row_in_the_gallery(root):
     run, base = open_run(train(root, "named")), open_run(root / "tiny" / "rnnsearch")
     assert (run.system, base.system) == (

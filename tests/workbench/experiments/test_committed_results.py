@@ -13,6 +13,8 @@ import pytest
 from workbench.experiments import kept_segments
 from workbench.papers.experiment_differences import CELLS, COMPARISONS, comparison_files, results_folder
 
+pytestmark = pytest.mark.long
+
 COUNTS = sorted(results_folder().glob(f"*{kept_segments.SUFFIX}"))
 # Their METEOR was scored before the translations went; no file of counts holds it.
 WITHOUT_METEOR = ("claims-documents", "claims-documents-half")

@@ -65,6 +65,7 @@ def test_the_prompt_of_parts_is_that_of_the_whole_text(model, opened, prepared):
         assert vocabularies[1].decode([other]) == [target]
 
 
+@pytest.mark.slow
 def test_translations_scores_traces_and_attributions_are_of_the_model(opened, prepared):
     translator = load(opened.folder)
     sources, references = prepared.test("test").sources[:6], prepared.test("test").targets[:6]

@@ -106,6 +106,7 @@ def test_a_demo_that_is_there_stays_as_it_is(demo_runs):
     assert not [line for line in said if line.startswith("Writing")]
 
 
+@pytest.mark.slow
 def test_what_a_demo_lacks_is_made_again(copied_runs, demo_runs):
     """Removing one product brings that one back, from the same weights the same bytes."""
     run = copied_runs / "demo" / "future-cost-1"
@@ -126,6 +127,7 @@ def test_the_demo_is_of_documents_whose_truth_is_known(demo_runs):
     assert translations.has_trees
 
 
+@pytest.mark.slow
 def test_a_demo_of_which_only_another_test_set_was_translated_goes_on(copied_runs, demo_runs):
     run = copied_runs / "demo" / "transformer"
     (run / "translations" / "test").rename(run / "translations" / "dev")
@@ -135,6 +137,7 @@ def test_a_demo_of_which_only_another_test_set_was_translated_goes_on(copied_run
     assert demo.complete(copied_runs, grid_of(demo_runs))
 
 
+@pytest.mark.slow
 def test_another_system_joins_the_demo_by_its_recipe_and_on_its_text(copied_runs, demo_runs):
     own = grid_of(demo_runs)
     (grid,) = demo.grids_of(["em-routing"], copied_runs, own)
@@ -229,6 +232,7 @@ def test_layers_of_content_join_the_demo_in_a_second_pass(copied_runs, demo_runs
     assert all(name.startswith("mechanisms.") for name in start["unmatched"])
 
 
+@pytest.mark.slow
 def test_a_demo_that_another_process_is_at_is_named(copied_runs, demo_runs):
     run = copied_runs / "demo" / "transformer"
     shutil.rmtree(run / "traces")

@@ -96,6 +96,7 @@ def test_exhibits_are_runs_of_half_precision_that_translate_to_the_stored_text(g
     assert not empty.exists()
 
 
+@pytest.mark.slow
 def test_runs_of_a_second_grid_stand_in_a_folder_of_their_own(grid, second_grid, tmp_path, monkeypatch):
     making.pack(*grid, tmp_path / "packed")
     archive = making.pack(second_grid, grid[1], tmp_path / "packed")
@@ -115,6 +116,7 @@ def test_runs_of_a_second_grid_stand_in_a_folder_of_their_own(grid, second_grid,
     assert [line.text for line in run.translate(translations.test_set.sources)] == translations.hypotheses
 
 
+@pytest.mark.slow
 def test_measures_of_checkpoints_are_packed_without_them(grid, second_grid, tmp_path, monkeypatch):
     archive = making.pack(second_grid, grid[1], tmp_path / "packed", print, [store_history])
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))
@@ -127,6 +129,7 @@ def test_measures_of_checkpoints_are_packed_without_them(grid, second_grid, tmp_
         draw("routing-health", Request((run,), "first", options={"sentences": 3}))
 
 
+@pytest.mark.slow
 def test_what_the_first_page_shows_is_packed_and_found_again(grid, tmp_path, monkeypatch):
     archive = making.pack(*grid, tmp_path / "packed", print, [findings.store])
     monkeypatch.setenv(exhibits.VARIABLE, str(archive.parent))

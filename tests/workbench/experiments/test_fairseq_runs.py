@@ -24,6 +24,8 @@ from workbench.export.ctranslate2 import export_ctranslate2
 from workbench.export.huggingface import export_huggingface
 from workbench.store.runs import RunError, list_runs
 
+pytestmark = pytest.mark.long
+
 SOURCES = ["xx4 xx9 xx7", "xx5", "xx18 xx6 xx8 xx12 xx11 xx4", "xx10 xx10"]
 
 

@@ -97,6 +97,7 @@ def test_processes_share_a_grid_and_ctrl_c_leaves_all_of_it_resumable(file, tmp_
     assert [_trained_steps(cell) for cell in both] == [list(range(1, last + 1)) for last in lasts]
 
 
+@pytest.mark.slow
 def test_being_terminated_stops_the_processes_too(file, tmp_path):
     started, others = [], psutil.Process().children()  # others: of tests that ran before in this process
 
@@ -110,6 +111,7 @@ def test_being_terminated_stops_the_processes_too(file, tmp_path):
     assert not any(child.is_running() for child in started)
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_is_named_with_the_end_of_its_log(file, tmp_path):
     (tmp_path / "runs" / "grid" / "plain.seed-1").mkdir(parents=True)
     (tmp_path / "runs" / "grid" / "plain.seed-1" / "config.yaml").write_text("name: x")

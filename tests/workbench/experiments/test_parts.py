@@ -9,6 +9,8 @@ import tarfile
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.paths import ROOT
 from workbench.experiments.parts import LARGEST_LOG, Part, outcome, pack, run_parts, table
 
@@ -77,6 +79,7 @@ def test_what_failed_waits_until_all_else_was_tried(tmp_path):
     assert order.read_text() == "aba"
 
 
+@pytest.mark.slow
 def test_a_limit_ends_a_part_with_the_processes_it_started_and_the_next_call_goes_on(tmp_path):
     """The part's command keeps how far it is, as trainings and benchmarks do, and starts a process that would go on."""
     kept, child = tmp_path / "kept", tmp_path / "child"

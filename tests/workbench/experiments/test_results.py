@@ -126,6 +126,7 @@ def test_half_a_grid_is_compared_over_the_seeds_that_both_have_and_names_the_mis
         (root / "elsewhere").rename(late)
 
 
+@pytest.mark.slow
 def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(grid, outputs, tmp_path):
     """The second seed is scored first, alone; then it is gone, and the first seed is scored."""
     experiment, root = grid

@@ -63,6 +63,7 @@ def _times(root: Path) -> dict[str, int]:
     return {str(path.relative_to(root)): path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_grid_is_run_once_and_stopped_training_is_taken_up(tmp_path, files):
     experiment = read_experiment(_write(tmp_path))
     root, said = tmp_path / "runs", []

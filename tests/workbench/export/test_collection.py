@@ -116,6 +116,7 @@ def drawn(demo_runs) -> list[DrawnFigure]:
     return [from_spec.draw(one, demo_runs) for one in wanted]
 
 
+@pytest.mark.slow
 def test_a_bundle_holds_every_format_of_every_figure_and_can_be_drawn_again(drawn, demo_runs, tmp_path):
     (path,) = write_bundle(drawn, tmp_path / "paper.zip")
     with ZipFile(path) as archive:

@@ -54,6 +54,7 @@ def run(command: str, *arguments: str) -> str:
     return subprocess.run([command, *arguments], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_pdf_shows_tokens_as_typed(tmp_path):
     text = run("pdftotext", "-layout", str(save(figure_of(TOKENS), tmp_path / "map.pdf")), "-")
     for token in set(TOKENS):
@@ -187,6 +188,7 @@ def test_writing_leaves_the_mask_of_the_process_alone(tmp_path, monkeypatch):
     assert asked == []
 
 
+@pytest.mark.slow
 def test_a_bundle_can_be_grey(tmp_path):
     figure = figure_of(TOKENS)
     bundle(figure, tmp_path / "out", grey=True)

@@ -172,6 +172,7 @@ def test_a_path_in_a_file_of_somebody_else_is_not_read(labelled, demo_runs, tmp_
         draw_again(file, demo_runs)
 
 
+@pytest.mark.slow
 def test_commands_take_the_file_by_its_option(labelled, demo_runs, tmp_path):
     path, request = labelled
     one = from_spec.DrawnFigure(spec.recipe_of("length-scores", request), request, draw("length-scores", request))
@@ -224,6 +225,7 @@ def _text_of(path: Path) -> str:
     return re.sub(r"<metadata>.*</metadata>", "", path.read_text(), flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_a_font_is_part_of_recipe_command_and_file(drawn, demo_runs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recipe = spec.recipe_of("length-differences", _request(demo_runs)).model_copy(update={"font": "times"})

@@ -82,6 +82,7 @@ def test_every_figure_has_its_table_and_its_command(html):
     assert html.count("<details><summary>Table (") == 4
 
 
+@pytest.mark.slow
 def test_it_opens_in_a_browser_without_a_network_and_draws(html, browser, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(html, encoding="utf-8")

@@ -81,6 +81,7 @@ def test_a_translation_case_is_set_with_its_words_as_typed(tmp_path):
         assert text in shown
 
 
+@pytest.mark.slow
 def test_the_document_that_a_bundle_names_sets_its_snippets(tmp_path):
     caption = " ".join([*NAMES, ACCENTS, "我喜欢。"])
     drawn = replace(figure_of(TOKENS), caption=caption, width="page", name="a_map")

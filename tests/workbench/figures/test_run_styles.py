@@ -18,6 +18,8 @@ from workbench.plotting import theme
 from workbench.store import read_only
 from workbench.store.runs import Run
 
+pytestmark = pytest.mark.long
+
 SYSTEMS = ("transformer", "rnnsearch", "gdr", "future-cost-1", "future-cost-2", "em-routing")
 NAMES = st.one_of(
     st.sampled_from([f"{folder}/{system}" for folder in ("demo", "mine") for system in SYSTEMS]),

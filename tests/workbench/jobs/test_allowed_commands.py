@@ -108,6 +108,7 @@ def test_every_startable_command_and_option_is_one_of_the_command_line():
         assert set(form.options) <= known, name
 
 
+@pytest.mark.slow
 def test_a_job_that_was_kept_under_an_old_name_begins_again_under_todays(root):
     run = str(root / "a")
     folder = lay_down(root, "old", arguments=["contrast", "--controlled", "test", "--run", run])
@@ -147,6 +148,7 @@ def test_a_job_among_the_runs_is_not_read_at_all(root, tmp_path, process):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_command_is_looked_at_again_where_it_begins(root, tmp_path):
     """In a queue that is ours: whoever begins the next one refuses it, says why, and the queue goes on."""
     first = jobs.start(root, held(root, "first"))

@@ -60,6 +60,7 @@ def test_a_command_that_ends_well_is_done_and_its_log_is_kept(root):
     assert (again.state, again.log) == ("done", job.log)
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_is_failed_with_its_sentence_and_can_be_started_again(root):
     job = queue.start(root, ["resume", str(root / "nowhere")])
     assert _ended(job) == "failed"
@@ -79,6 +80,7 @@ def _endless(root: Path, demo_runs: Path) -> Path:
     return root / "run"
 
 
+@pytest.mark.slow
 def test_a_cancelled_training_ends_whole_says_how_to_go_on_and_goes_on(root, demo_runs):
     """The job's state says that it is ending until all that it started is gone."""
     run = _endless(root, demo_runs)
@@ -132,6 +134,7 @@ def test_a_job_that_is_killed_from_outside(root, whole, state):
 
 
 @with_births
+@pytest.mark.slow
 def test_a_job_goes_on_when_the_app_that_started_it_is_stopped(root, demo_runs):
     """As by Ctrl-C in its terminal, then by force: the job is in no group of the app's, and another app finds it."""
     arguments = ["resume", str(_endless(root, demo_runs))]

@@ -56,6 +56,7 @@ def _group(job: queue.Job) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 def test_one_runs_at_a_time_in_the_order_asked_for_and_nobody_need_look(root):
     first = queue.start(root, held(root, "pipe"))
     others = [queue.start(root, [name, "--help"]) for name in ("demo", "trace")]
@@ -97,6 +98,7 @@ def test_a_cancelled_job_hands_its_turn_on(root):
     assert _ended(third) == ["cancelled"]
 
 
+@pytest.mark.slow
 def test_as_many_run_at_once_as_the_environment_says(root, monkeypatch):
     monkeypatch.setenv(queue.PARALLEL_JOBS, "2")
     three = [queue.start(root, held(root, name)) for name in ("one", "two", "three")]

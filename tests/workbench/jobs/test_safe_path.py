@@ -54,6 +54,7 @@ def test_a_command_imports_nothing_from_there(hostile, demo_runs, command):
     assert _imported(hostile) == ""
 
 
+@pytest.mark.slow
 def test_training_and_the_grid_s_workers_import_nothing_from_there(hostile, tmp_path, demo_runs):
     data = str(demo_runs / "demo" / "data")
     settings = ["--config", "max_steps=1", "--config", "batch_tokens=64", "--device", "cpu"]
@@ -64,6 +65,7 @@ def test_training_and_the_grid_s_workers_import_nothing_from_there(hostile, tmp_
 
 
 @pytest.mark.parametrize("path", ["", os.pathsep, ".", f"relative{os.pathsep}"])
+@pytest.mark.slow
 def test_a_job_and_what_it_hands_on_import_nothing_from_there(hostile, tmp_path, monkeypatch, path):
     """Also where an entry of PYTHONPATH means the current folder, as in `export PYTHONPATH=$PYTHONPATH:/mine`."""
     (hostile / "relative").symlink_to(hostile)
@@ -79,6 +81,7 @@ def test_a_job_and_what_it_hands_on_import_nothing_from_there(hostile, tmp_path,
     assert _imported(hostile) == ""
 
 
+@pytest.mark.slow
 def test_the_app_imports_nothing_from_there(hostile):
     with serving(hostile) as server:
         assert server.status("/", {}) == 200

@@ -7,6 +7,8 @@ import pytest
 
 from workbench.papers.experiment_differences import results_folder
 
+pytestmark = pytest.mark.long
+
 # GRID.beside-OTHER.csv and GRID.SYSTEM-beside-SYSTEM-of-OTHER.csv
 NAME = re.compile(r"(.+?)\.(?:([a-z0-9-]+?)-beside-([a-z0-9-]+?)-of-|beside-)((?:claims|scale)-.+)\.csv")
 GAINS = [path.name for path in sorted(results_folder().glob("*.gains-beside-*.csv"))]

@@ -16,6 +16,8 @@ from workbench.papers.our_results import experiment_systems
 from workbench.plotting.grammar import Points
 from workbench.store.runs import RunError
 
+pytestmark = pytest.mark.long
+
 
 def test_reported_gains_are_differences_to_the_plain_model_above():
     gains = claims.reported_gains(library()["dou-2019"])

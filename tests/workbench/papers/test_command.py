@@ -9,6 +9,8 @@ from workbench import cli
 from workbench.cli.shared import print_table
 from workbench.papers.load import library
 
+pytestmark = pytest.mark.long
+
 
 def _printed(*arguments: str) -> list[str]:
     found = CliRunner().invoke(cli.app, ["experiment", "papers", *arguments])

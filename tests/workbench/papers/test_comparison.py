@@ -17,6 +17,8 @@ from workbench.papers.load import library
 from workbench.papers.our_results import missing_results, our_results
 from workbench.store.runs import RunError
 
+pytestmark = pytest.mark.long
+
 SCORES = "system,metric,score,low,high,signature,n,seeds,spread,test\n"
 SPEEDS = (
     "engine,system,precision,device,threads,parameters,parameters_without_embeddings,train_ratio,decode_ratio\n"

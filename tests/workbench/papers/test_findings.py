@@ -20,6 +20,8 @@ from workbench.papers.load import library
 from workbench.papers.schema import Finding, Measurement, Paper
 from workbench.store.runs import RunError
 
+pytestmark = pytest.mark.long
+
 BY_SEED = {"base": [50.0, 52.0, 51.0], "one": [53.0, 53.5, 52.0], "two": [51.0, 54.0, 50.0]}
 ERRORS = {"one": 0.6, "two": 0.8}  # of the sentences, in each difference to the baseline
 
@@ -199,6 +201,7 @@ def test_what_is_reported_may_be_the_number_of_another_paper():
 
 
 @pytest.mark.parametrize("name", list(library()))
+@pytest.mark.slow
 def test_every_finding_is_answered_or_says_why_not_and_every_verdict_follows(name):
     paper = library()[name]
     reported, measured = claims.reported_claims(paper), claims.measured_claims(paper)

@@ -17,6 +17,8 @@ from workbench.papers.load import library
 from workbench.papers.our_results import our_results
 from workbench.store.runs import RunError
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def papers():
@@ -158,6 +160,7 @@ def test_it_is_drawn_without_a_run_a_panel_for_each_unit(papers, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_every_printed_number_of_the_columns_drawn_is_a_hollow_dot(papers):
     drawn = 0
     for name, paper in papers.items():

@@ -9,6 +9,8 @@ from workbench.plotting.axes import matrix_table
 from workbench.plotting.grammar import Figure, Heat, Line, Panel, Points, Segments
 from workbench.plotting.plotly_renderer import to_plotly
 
+pytestmark = pytest.mark.long
+
 CELLS = [np.full((2, 3), value) for value in (0.2, 0.5, 0.9)]
 
 

@@ -13,6 +13,8 @@ from workbench.export.files import save
 from workbench.plotting.fonts import FONT_NAMES, families, missing_glyphs, substitution_note
 from workbench.plotting.grammar import Axis, Figure, Font, Line, Panel
 
+pytestmark = pytest.mark.long
+
 ASCII = [chr(code) for code in range(0x21, 0x7F)]
 
 

@@ -235,6 +235,7 @@ def test_arrays_travel_typed_and_zoom_survives():
     assert made["layout"]["uirevision"] == "map"
 
 
+@pytest.mark.slow
 def test_linked_panels_zoom_together_and_look_on_paper_as_they_would_alone():
     panels = [replace(heat_figure().panels[0], linked=linked) for linked in ("", "a", "b", "a", "b", "c")]
     for columns in (1, 2):

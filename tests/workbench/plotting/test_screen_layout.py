@@ -16,6 +16,8 @@ from workbench.plotting.grammar import Axis, Figure, Labels, Line, Panel, Segmen
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.plotting.screen_layout import FONT, lay_out, min_width
 
+pytestmark = pytest.mark.long
+
 WIDTHS = (280, 360, 480, 640, 760, 960, 1600)
 SYSTEMS = ("transformer", "future-cost-1", "future-cost-2", "kept by future-cost-1, pruned by future-cost-2")
 

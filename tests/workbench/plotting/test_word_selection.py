@@ -9,6 +9,8 @@ from workbench.plotting.grammar import Axis, Bars, Figure, Heat, Panel
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.plotting.word_selection import frames
 
+pytestmark = pytest.mark.long
+
 PIECES = ["▁the", "▁un", "seen", "▁cat", "</s>"]
 
 

@@ -14,6 +14,8 @@ from workbench.store.rating_studies import Mark
 from workbench.store.runs import RunError, open_runs
 from workbench.views.human_evaluation import tables as rating_tables
 
+pytestmark = pytest.mark.long
+
 LINES = 12
 SOURCES = [f"quelle {n} das das ende" for n in range(LINES)]
 SYSTEMS = {

@@ -134,6 +134,7 @@ def test_results_of_ratings_are_shown(shown):
     assert any("nobody has begun" in text for text in texts(at))
 
 
+@pytest.mark.slow
 def test_the_server_takes_nothing_in(tmp_path):
     with serving(tmp_path, "--read-only") as server:
         assert server.status("/") == 200

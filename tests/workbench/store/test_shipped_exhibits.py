@@ -29,6 +29,8 @@ from workbench.views.contrastive import measure as contrastive
 from workbench.views.reranking.figures import WeightsOptions, weights_table
 from workbench.views.start import cards, findings
 
+pytestmark = pytest.mark.long
+
 FILES = data_folder() / exhibits.NAME
 NAMES = sorted(re.sub(r"\.", "/", path.stem, count=1) for path in FILES.glob("*.safetensors"))
 SYSTEMS = {

@@ -51,6 +51,7 @@ def _assert_every_page_opens(runs) -> None:
         assert not at.exception, name
 
 
+@pytest.mark.slow
 def test_every_page_opens_on_all_kinds_together(of_all_kinds):
     _assert_every_page_opens(of_all_kinds)
 

@@ -20,6 +20,8 @@ from workbench.views.future_cost import plots as future_cost
 from workbench.views.scores import plots as scores
 from workbench.views.training_curves import plots as training
 
+pytestmark = pytest.mark.long
+
 
 def test_score_dots_are_sorted_with_the_baseline_as_a_rule():
     table = pd.DataFrame(

@@ -32,6 +32,7 @@ def test_all_sentences_have_the_length_and_about_half_as_much_is_written(length)
     assert len(decoded) * length == pytest.approx(200 * 40 / 2, rel=0.3)
 
 
+@pytest.mark.slow
 def test_a_measurement_says_its_length_and_counts_the_work_of_it():
     """Guided routing looks at every pair of words, so a target word costs more in a longer sentence."""
     found = measure("transformer:preset=tiny", of_length(SMALL, 5), Conditions(threads=1))

@@ -88,6 +88,7 @@ def test_what_cannot_be_told_has_a_row_that_can_be_read(truthful, copied_runs):
     assert any(text.startswith("(none) (n = ") for text in figure.panels[0].x.texts)
 
 
+@pytest.mark.slow
 def test_the_command_prints_it_and_the_page_draws_it(truthful, monkeypatch):
     runs, _ = truthful
     result = CliRunner().invoke(app, ["adequacy", "pronouns", *(str(run.folder) for run in runs), "--by", "distance"])

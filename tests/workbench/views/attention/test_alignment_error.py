@@ -159,6 +159,7 @@ def test_errors_are_compared_with_the_baselines(runs):
         compared_table(replace(request, baseline="none"), options)
 
 
+@pytest.mark.slow
 def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
     """Two seeds of equal weights: the error of one, no spread; one seed alone is tested as a run is."""
     one = copied_runs / "demo"
@@ -194,6 +195,7 @@ def test_rollout_without_self_attention_is_refused(prepared, tmp_path):
         draw("alignment-error", request)
 
 
+@pytest.mark.slow
 def test_the_page_counts_it_when_asked(with_demo):
     at = open_page("attention", runs=[f"demo/{name}" for name in NAMES], error="true")
     curve, by_length = charts(at)[-2:]

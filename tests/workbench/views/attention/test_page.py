@@ -69,6 +69,7 @@ def test_the_scale_ends_at_the_largest_weight_unless_the_url_names_another_end(w
     assert all("--option limit=0.5" in code for code in codes(asked) if code.startswith("workbench figure "))
 
 
+@pytest.mark.slow
 def test_every_layer_and_head_of_a_run_stands_in_its_tab(pair):
     at = open_page("attention", runs=PAIR, layer="Each", head="Each", part="Source → source")
     first, second, _ = charts(at)
@@ -80,6 +81,7 @@ def test_every_layer_and_head_of_a_run_stands_in_its_tab(pair):
             np.testing.assert_allclose(heat["z"], one, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gold_links_come_from_a_file(pair, tmp_path):
     path = tmp_path / "gold.txt"
     path.write_text("0-0\n" * 30, encoding="utf-8")

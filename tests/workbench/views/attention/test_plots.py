@@ -14,6 +14,8 @@ from workbench.views.attention import plots as attention
 from workbench.views.attention.figures import map_differences
 from workbench.views.tokens import plots as tokens
 
+pytestmark = pytest.mark.long
+
 KEYS, QUERIES = ["the", "dog", "the", "</s>"], ["der", "Hund", "</s>"]
 WEIGHTS = [[0.7, 0.1, 0.1, 0.1], [0.0, 0.8, 0.2, 0.0], [0.0, 0.0, 0.25, 0.75]]
 

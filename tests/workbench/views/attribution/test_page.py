@@ -80,6 +80,7 @@ def test_a_taught_run_is_complete_for_every_word_of_its_own_output(taught_run, t
 
 
 @pytest.mark.parametrize("baseline", sampled(["padding", "zero"]))
+@pytest.mark.slow
 def test_every_system_of_the_demo_is_complete_for_every_word(demo_runs, baseline):
     runs = runs_of(demo_runs, "transformer", "future-cost-1", "future-cost-2")
     found = [explain(run, "test", number, baseline=baseline, word=None) for run in runs for number in (0, 3)]

@@ -14,6 +14,8 @@ from workbench.plotting.plotly_renderer import to_plotly
 from workbench.views.beam_search import difference_plots, tree_layout
 from workbench.views.beam_search import plots as beam
 
+pytestmark = pytest.mark.long
+
 # Two first words; "a" is pruned, "the cat </s>" wins, "the <b>" is kept and finishes later.
 RECORD = {
     "step": [1, 1, 2, 2, 2, 3],

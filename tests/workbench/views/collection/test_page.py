@@ -42,6 +42,7 @@ def test_an_empty_basket_says_how_figures_get_in(with_demo):
     assert not at.get("download_button")
 
 
+@pytest.mark.slow
 def test_every_figure_can_be_put_in_as_it_is_shown(path):
     wanted = {"runs": ["demo/transformer", "demo/future-cost-2"], "sentence": "5"}
     at = open_page("beam_trees", **wanted)
@@ -65,6 +66,7 @@ def test_every_figure_can_be_put_in_as_it_is_shown(path):
     assert last.options == {"metrics": ["ter"]}
 
 
+@pytest.mark.slow
 def test_figures_are_shown_as_on_paper_in_their_order(path):
     for recipe in (TER, BLEU):
         collection.add(path, recipe)
@@ -113,6 +115,7 @@ def test_a_figure_that_cannot_be_drawn_any_more_says_why_and_keeps_the_bundle_ba
     assert _downloads(at)["Download bundle"] is True
 
 
+@pytest.mark.slow
 def test_a_broken_basket_is_a_sentence_on_both_pages(path):
     path.write_text("{")
     at = open_page("basket")

@@ -11,6 +11,8 @@ from tests.bad_input.test_fuzzing import FILES, bounded, sentences
 from workbench.store.runs import RunError
 from workbench.views.contrastive.items import read_items
 
+pytestmark = pytest.mark.long
+
 ITEMS = [
     Item("the dog sleeps .", "der Hund schläft .", ("die Hund schläft .", "das Hund schläft ."), {"distance": "0"}),
     Item("it sleeps .", "er schläft .", ("sie schläft .",), {"distance": "1"}, ("it was .",), (), ("it eats .",)),

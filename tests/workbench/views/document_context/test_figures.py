@@ -208,6 +208,7 @@ def test_attention_over_what_stands_around_a_sentence_says_so(context_runs, offl
     assert "the words of the sentences before it, as they stand in the document" in online.caption
 
 
+@pytest.mark.slow
 def test_a_test_set_is_measured_sentence_by_sentence_and_kept(context_runs, passed):
     run, (row, found) = context_runs[0], passed
     whole = measured(run, "test", row + 1)
@@ -269,6 +270,7 @@ def test_what_cannot_be_drawn_is_said(context_runs, demo_runs):
         ]
     ),
 )
+@pytest.mark.slow
 def test_the_printed_command_writes_vectors(name, places, options, context_runs, tmp_path):
     runs, row = tuple(context_runs[place] for place in places), number_with_context(context_runs[0])
     check_printed_command(name, Request(runs, "test", row, options=options), tmp_path)

@@ -19,6 +19,7 @@ from workbench.views.contrastive import measure as contrastive
 from workbench.views.contrastive.items import controlled_items
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context_runs):
     names, row = [run.name for run in context_runs], number_with_context(context_runs[0])
     at = open_page("context", runs=names, sentence=str(row), iteration="0")
@@ -31,6 +32,7 @@ def test_the_page_shows_the_texts_and_scrubs_the_iteration(with_context, context
     assert any("context-routing" in code and "--option show=c " in code for code in codes(at))
 
 
+@pytest.mark.slow
 def test_the_page_says_who_reads_which_translations(with_context, context_runs):
     """Own translations of the sentences before stand with the run that reads them; references, of all, stand once."""
     row, han = number_with_context(context_runs[0]), context_runs[1]
@@ -56,6 +58,7 @@ def test_the_page_says_who_reads_which_translations(with_context, context_runs):
     assert lines[place + 1] == ("translation read by han, other", test.references[row - 1])
 
 
+@pytest.mark.slow
 def test_the_other_parts_of_the_page(with_context, context_runs):
     row = number_with_context(context_runs[0])
     at = open_page("context", runs=["qcn-reg", "han"], sentence=str(row), context="What it changes",
@@ -99,6 +102,7 @@ def test_pronouns_need_a_test_set_that_knows_which_is_right(with_context):
     assert not charts(at)
 
 
+@pytest.mark.slow
 def test_scope_and_capsules_are_scores_over_the_values_of_an_option(runs_by):
     """BLEU and chrF of the runs beside the chosen one, as sacreBLEU counts them, one below the other."""
     runs = runs_by("capsules", 2, 4, 8)
@@ -130,6 +134,7 @@ def test_a_sentence_without_context_leads_to_one_with_context_and_a_pronoun_if_k
     assert charts(at)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_it_needs(with_context, context_runs):
     number = number_with_context(context_runs[0], 1)
     at = open_page("context", runs=["demo/transformer"], sentence=str(number))

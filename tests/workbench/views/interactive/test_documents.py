@@ -68,6 +68,7 @@ def second(run):
 
 
 @pytest.mark.parametrize("name", ["qcn-reg", "han"])
+@pytest.mark.slow
 def test_translate_puts_a_chosen_sentence_into_its_document_and_a_typed_one_where_it_is_told(here, name):
     run, options = here[name], {"beam": "2", "with": name, "runs": [f"demo/{name}"]}
     row, test_set = second(run), run.translations("test").test_set
@@ -102,6 +103,7 @@ def test_a_run_of_another_version_reads_what_stands_before_the_shown_sentence(co
     assert document_context_input.read_by(alike, context_runs[1], "", "").outputs is not None
 
 
+@pytest.mark.slow
 def test_the_page_hands_each_run_what_it_reads(here):
     names = ["demo/qcn-reg", "demo/han", "demo/transformer"]
     runs = [here[name.removeprefix("demo/")] for name in names]
@@ -161,6 +163,7 @@ def test_a_run_trained_without_reads_no_typed_sentences(here):
         live.translate(here["transformer"], live.TranslationRequest(SOURCE, before=typed_context("\n".join(LINES), 0)))
 
 
+@pytest.mark.slow
 def test_the_command_line_reads_documents_of_a_file(here, tmp_path):
     """Ids beside the file or named are read; without, it is said that every line stands alone."""
 

@@ -140,6 +140,7 @@ def test_every_node_of_a_tree_knows_its_prefix(pair, name):
         assert marks[row.curve].table["step"].iloc[row.point] == row.step
 
 
+@pytest.mark.slow
 def test_a_node_leads_to_the_page_with_everything_kept(pair):
     at = open_page("beam_trees", runs=PAIR, sentence="4")
     box = at.selectbox(key="node-beam-trees")
@@ -182,6 +183,7 @@ def _options(at) -> dict:
     }
 
 
+@pytest.mark.slow
 def test_a_node_of_the_live_tree_makes_the_prefix(with_demo):
     at = open_page("translate", runs=PAIR[:1], source="the cat sleeps .")
     box = at.selectbox(key="node-live")
@@ -195,6 +197,7 @@ def test_a_node_of_the_live_tree_makes_the_prefix(with_demo):
     assert np.size(charts(at)) == 1
 
 
+@pytest.mark.slow
 def test_a_link_to_the_former_page_leads_to_this_one_at_its_query(with_demo):
     query = {"runs": PAIR, "sentence": "2", "prefix": PREFIX, "beam": "3", "penalty": "1.0", "with": "future-cost-2"}
     query |= {"source": "the cat sleeps .", "coverage": "Frozen aligner"}

@@ -47,6 +47,7 @@ def test_evaluate_searches_again_only_what_was_searched_otherwise(run):
     assert os.stat(meta).st_mtime_ns == made.st_mtime_ns
 
 
+@pytest.mark.slow
 def test_the_page_asks_where_a_run_has_losses_and_nowhere_else(run):
     at = open_page("translate", runs=["demo/transformer"])
     assert KEY not in {box.key for box in at.selectbox}

@@ -118,6 +118,7 @@ def test_what_a_page_lacks_waits_for_its_turn_there(several):
     assert any("The last time: Cancelled" in text for text in texts(at))
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_made_by_its_own_command_once(with_demo):
     """The button beside the printed command starts this very command; when it has ended the page shows what it made."""
     run = with_demo / "demo" / "future-cost-2"

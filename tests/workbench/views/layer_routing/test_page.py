@@ -210,6 +210,7 @@ def drawn(at) -> list[str]:
     return [code.split()[2] for code in codes(at) if code.startswith("workbench figure ")]
 
 
+@pytest.mark.slow
 def test_the_page(both):
     at = open_page("routing", **both, sentence="2", translation="Reference")
     maps, curves, _ = charts(at)
@@ -225,6 +226,7 @@ def test_the_page(both):
     assert all("--option iteration=2" in code and "--option position=1" in code for code in codes(at))
 
 
+@pytest.mark.slow
 def test_the_other_sections_of_the_page(both):
     for part, names in (("Test set", ["routing-corpus"]), ("Trained vs. control", ["routing-learned"]),
                         ("Over training", ["routing-health"])):  # fmt: skip

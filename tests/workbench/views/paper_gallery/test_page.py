@@ -38,6 +38,7 @@ def _links(at):
     return [link.proto.page for link in at.main.get("page_link") if link.proto.page != "jobs"]
 
 
+@pytest.mark.slow
 def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
     at = open_page("gallery", paper="dou-2019", table="Table 1")
     table = library()["dou-2019"].table("table-1")
@@ -57,6 +58,7 @@ def test_without_a_run_it_shows_what_is_printed_and_the_checks(runs_root):
     assert f"workbench demo --runs {runs_root}" in codes(at)
 
 
+@pytest.mark.slow
 def test_every_claim_is_a_row_with_its_verdict(runs_root):
     at = open_page("gallery", paper="dou-2019")
     wanted = ledger.claim_table(
@@ -71,6 +73,7 @@ def test_every_claim_is_a_row_with_its_verdict(runs_root):
     assert any("workbench figure paper-claims --option paper=dou-2019" in code for code in codes(at))
 
 
+@pytest.mark.slow
 def test_ours_stands_beside_with_run_data_test_set_and_metric(with_runs):
     at = open_page("gallery", paper="duan-2020", table="Table 1", runs=["plain", "second"])
     lines = next(element.value for element in at.dataframe if "differs" in element.value)
@@ -105,12 +108,14 @@ def test_dots_are_drawn_anew_when_a_result_is_kept_beside_a_run(runs_root, prepa
 
 
 @pytest.mark.parametrize(("paper", "left_out"), [("zheng-2019", True), ("duan-2020", False)])
+@pytest.mark.slow
 def test_what_of_a_paper_is_out_of_scope_is_said(runs_root, paper, left_out):
     captions = [element.value.replace("\\", "") for element in open_page("gallery", paper=paper).caption]
     said = [caption for caption in captions if caption.startswith("Out of scope here: ")]
     assert ["layer-wise" in caption and "dynamic decoder" in caption for caption in said] == [True] * left_out
 
 
+@pytest.mark.slow
 def test_another_paper_begins_with_its_claims(runs_root):
     at = open_page("gallery", paper="duan-2020", table="Figure 3")
     assert at.session_state["table"] == "figure-3"
@@ -125,6 +130,7 @@ def test_another_paper_begins_with_its_claims(runs_root):
 
 
 @pytest.mark.parametrize(("paper", "names"), [("duan-2020", []), ("zheng-2018", ["table-1b", "table-9-1"])])
+@pytest.mark.slow
 def test_a_preset_is_a_page(paper, names, runs_root):
     at = open_page("gallery", paper=paper)
     known = presets.presets(library())[paper]

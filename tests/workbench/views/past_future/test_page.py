@@ -180,6 +180,7 @@ def drawn(at) -> list[str]:
     return [code.split()[2] for code in codes(at) if code.startswith("workbench figure ")]
 
 
+@pytest.mark.slow
 def test_the_page_links_its_figures(both, passed):
     *_, mass = passed
     at = open_page("past_future", **both, sentence="2", translation="Reference")
@@ -207,6 +208,7 @@ def test_the_page_links_its_figures(both, passed):
     assert not at.exception
 
 
+@pytest.mark.slow
 def test_the_other_sections_of_the_page(both):
     corpus = ["past-future-course", "flip-times", "overlap"]
     for part, names in (("Test set", corpus), ("Against the truth", ["past-future-truth"])):
@@ -224,6 +226,7 @@ def test_lengths_and_scores_are_of_all_chosen_runs(both):
     assert not at.error
 
 
+@pytest.mark.slow
 def test_ablations_need_no_chosen_run(with_demo):
     at = open_page("past_future", runs=["demo/transformer"], **{"past-future": "Ablations"})
     assert drawn(at)[0] == "ablation"

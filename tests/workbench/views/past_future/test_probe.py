@@ -45,6 +45,7 @@ def test_it_tells_past_from_future_better_than_chance(run, read):
     assert all(said.shape == (one.target_words + 1, one.source_words) for said, one in zip(read, known, strict=True))
 
 
+@pytest.mark.slow
 def test_answers_are_kept_for_the_same_question_only(run, read):
     path = PROBE.path(run, "test")
     assert json.loads(path.read_bytes())["of"]["rows"] == list(range(8))

@@ -40,6 +40,7 @@ def test_a_test_set_and_coverage(both):
     assert not maps.error
 
 
+@pytest.mark.slow
 def test_a_unit_of_neural_coverage_is_chosen(both, with_demo):
     covering_run(with_demo / "demo" / "data", with_demo / "demo" / "neural", "neural,units=3")
     at = open_page("content_states", runs=["demo/pfrnn-loss", "demo/neural"], content="Coverage", sentence="2")

@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 from tests.workbench.views.app_pages import charts, codes, open_page, texts
 from workbench.app.components import figure_view
 from workbench.figures.request import Request
@@ -30,6 +32,7 @@ def test_a_figure_is_drawn_anew_where_other_lists_were_scored(tmp_path):
     assert figure_view.stamps([run], "test") != before
 
 
+@pytest.mark.slow
 def test_sliders_are_the_weights(with_demo, layered_run):
     folder = shutil.copytree(layered_run.folder, with_demo / "demo" / "pfrnn-loss")
     run = open_run(folder)

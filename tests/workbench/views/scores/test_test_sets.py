@@ -101,6 +101,7 @@ def test_what_is_not_translated_is_left_out_of_its_test_set_alone(runs, tmp_path
         test_sets.score_table(runs, ["nowhere"], ["bleu"])
 
 
+@pytest.mark.slow
 def test_the_command_prints_all_of_them_and_a_table_for_a_paper(runs):
     folders = [str(run.folder) for run in runs]
     tests = [word for test in TESTS for word in ("--test", test)]
@@ -128,6 +129,7 @@ def test_the_command_prints_all_of_them_and_a_table_for_a_paper(runs):
     assert head in two
 
 
+@pytest.mark.slow
 def test_the_page_draws_and_tables_them_on_asking(runs, tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
     names = [run.name for run in runs]

@@ -6,6 +6,7 @@ import sys
 import time
 from importlib.metadata import version
 
+import pytest
 from sacrebleu.metrics import CHRF
 
 from tests.paths import ROOT
@@ -160,6 +161,7 @@ def test_the_demo_is_started_found_again_after_a_reload_and_cancelled(runs_root)
     assert any(button.label == "Build the demo" for button in at.button)
 
 
+@pytest.mark.slow
 def test_the_first_page_waits_for_no_library_that_it_does_not_show(with_demo):
     """They take most of a second to import; Plotly comes with Streamlit. Cards and findings are stored by then."""
     open_page("start")
