@@ -41,7 +41,7 @@ class RoutingOptions(AggregationOptions):
     scale: Literal["unit", "none"] = Field(
         "unit",
         description="capsules side by side over their root mean square, so that the norm or sum after them sees them; "
-        "none as in the paper: squashed capsules of dynamic routing are then shorter than a norm's epsilon",
+        "none as in the paper: a norm's epsilon then outweighs the squashed capsules of dynamic routing",
     )
 
 
