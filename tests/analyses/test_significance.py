@@ -52,11 +52,27 @@ def test_paired_bootstrap_is_sacrebleus(metric, seed, monkeypatch):
 
 
 @pytest.mark.parametrize("metric", JUDGES)
-def test_approximate_randomization_is_sacrebleus(metric, monkeypatch):
+def test_approximate_randomization_is_sacrebleus_but_for_ties(metric, monkeypatch):
+    """A negative rounding counts no shuffle that ties with the difference, as sacreBLEU counts none."""
     _, of_system = sacrebleu_result(metric, "ar", 500, 11, monkeypatch)
     monkeypatch.setattr(significance, "_BLOCK_CELLS", 70 * 70)
+    assert significance.approximate_randomization(*both(metric), trials=500, seed=11).p_value >= of_system.p_value
+    monkeypatch.setattr(significance, "_TIE", -1e-11)
     ours = significance.approximate_randomization(*both(metric), trials=500, seed=11)
     assert ours.p_value == pytest.approx(of_system.p_value, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", JUDGES)
+@pytest.mark.parametrize("differing", [1, 3, 5])
+def test_randomization_of_few_differing_segments_has_the_exact_p_value(metric, differing):
+    """All of 2^k swaps of k equally changed segments but two are less extreme: 2 / 2^k, ties included."""
+    references = [f"a{number} b{number} c{number} d{number} e{number} f{number}" for number in range(60)]
+    worse = [line.rsplit(" ", 1)[0] + " x" if number < differing else line for number, line in enumerate(references)]
+    ours = significance.approximate_randomization(
+        scores.extract(worse, references, metric), scores.extract(references, references, metric), trials=4000
+    )
+    exact = 2 / 2**differing
+    assert ours.p_value == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 4000) + 1e-3)
 
 
 @pytest.mark.parametrize("kind", ["bs", "ar"])
