@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, pearsonr, spearmanr
+from scipy.stats import pearsonr, spearmanr
+
+from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
 
 Values = Sequence[float] | np.ndarray
 
@@ -46,24 +48,32 @@ def overlay(tokens: Sequence[str], log_prob: Values, estimated: Values, gate: Va
     return table.assign(error=table.estimated - table.log_prob)
 
 
-def calibration(estimated: Values, realised: Values, bins: int = 10, level: float = 0.95) -> pd.DataFrame:
+def calibration(
+    estimated: Sequence[Values],
+    realised: Sequence[Values],
+    bins: int = 10,
+    samples: int = 1000,
+    seed: int = DEFAULT_SEED,
+) -> pd.DataFrame:
     """Estimated against realised cost (-log P, nats) in quantile bins of the estimated cost.
 
-    Arguments are log-probabilities [n], flat over a test set; pairs with a NaN are left out. Columns: bin, low_edge,
-    high_edge, n, mean_estimated, mean_realised, low, high: the last two a normal interval of mean_realised, NaN for
-    n = 1. Equal estimates share a bin, so there may be fewer bins than requested.
+    Arguments are log-probabilities of each sentence [T]; pairs with a NaN are left out. Columns: bin, low_edge,
+    high_edge, n, mean_estimated, mean_realised, low, high: the last two are the 95 % interval of mean_realised by a
+    bootstrap of sentences, since the words of one are alike. Equal estimates share a bin, so there may be fewer bins
+    than requested.
     """
-    costs = -_pairs(estimated, realised)
+    pairs = [_pairs(*sentence) for sentence in zip(estimated, realised, strict=True)]
+    costs, numbers = -_some(np.concatenate(pairs)), np.repeat(np.arange(len(pairs)), [len(one) for one in pairs])
     edges = np.unique(np.quantile(costs[:, 0], np.linspace(0, 1, bins + 1)))
-    numbers = np.clip(np.searchsorted(edges, costs[:, 0], side="left") - 1, 0, max(len(edges) - 2, 0))
+    in_bins = np.clip(np.searchsorted(edges, costs[:, 0], side="left") - 1, 0, max(len(edges) - 2, 0))
+    sums = np.zeros((len(pairs), max(len(edges) - 1, 1), 2))  # of each sentence and bin: words, realised cost
+    np.add.at(sums, (numbers, in_bins), np.column_stack([np.ones(len(costs)), costs[:, 1]]))
+    resampled = resampled_sums(sums.reshape(len(pairs), -1), samples, seed).reshape(-1, *sums.shape[1:])
     rows = []
-    for number in np.unique(numbers):
-        part = costs[numbers == number]
-        mean_estimated, mean_realised = part.mean(axis=0)
-        error = part[:, 1].std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else np.nan
-        reach = norm.ppf(0.5 + level / 2) * error
-        bounds = part[:, 0].min(), part[:, 0].max()
-        rows.append((*bounds, len(part), mean_estimated, mean_realised, mean_realised - reach, mean_realised + reach))
+    for number in np.unique(in_bins):
+        part, drawn = costs[in_bins == number], resampled[resampled[:, number, 0] > 0, number]
+        interval = percentile_interval(drawn[:, 1] / drawn[:, 0])
+        rows.append((part[:, 0].min(), part[:, 0].max(), len(part), *part.mean(axis=0), *interval))
     columns = ["low_edge", "high_edge", "n", "mean_estimated", "mean_realised", "low", "high"]
     table = pd.DataFrame(rows, columns=columns)
     table.insert(0, "bin", np.arange(1, len(table) + 1))
@@ -75,7 +85,7 @@ def summary(estimated: Values, realised: Values) -> Agreement:
 
     Correlations are NaN if there are fewer than two pairs or one side is constant.
     """
-    pairs = _pairs(estimated, realised)
+    pairs = _some(_pairs(estimated, realised))
     error = pairs[:, 0] - pairs[:, 1]
     varied = len(pairs) > 1 and bool((np.ptp(pairs, axis=0) > 0).all())
     return Agreement(
@@ -94,7 +104,10 @@ def _pairs(estimated: Values, realised: Values) -> np.ndarray:
             f"There are {len(estimated)} estimated and {len(realised)} realised values: give both for the same steps."
         )
     pairs = np.stack([np.asarray(estimated, dtype=np.float64), np.asarray(realised, dtype=np.float64)], axis=1)
-    pairs = pairs[~np.isnan(pairs).any(axis=1)]
+    return pairs[~np.isnan(pairs).any(axis=1)]
+
+
+def _some(pairs: np.ndarray) -> np.ndarray:
     if not len(pairs):
         raise ValueError("There is no step with both an estimated and a realised log-probability.")
     return pairs

@@ -3,9 +3,9 @@
 Works on the sufficient statistics of `analyses.scores`. Resampling is a matrix of counts times the statistics, a block
 of resamples at a time, so it needs 32 MB besides the statistics for any number of resamples. Several systems share one
 draw, as drawing takes most of the time. Under the same seed, resamples are those of sacreBLEU's `PairedTest`, and so is
-the p-value of approximate randomization where no shuffle has just the observed difference. We count such ties, sacreBLEU
-does not: where few segments differ most of the extreme shuffles tie, and with three of them its p is 0.0001 instead of
-0.25.
+the p-value of approximate randomization where no shuffle has just the observed difference. We count such ties,
+sacreBLEU does not: where few segments differ most of the extreme shuffles tie, and with three of them its p is 0.0001
+instead of 0.25.
 
 The bootstrap's p and intervals are sacreBLEU's only with `rule="sacrebleu"`. Its p counts how often |d| - mean |d|
 exceeds the difference; it is neither one- nor two-sided, and below 0.05 in about 12 % of the cases in which two systems

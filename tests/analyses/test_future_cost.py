@@ -19,14 +19,14 @@ def test_overlay_puts_estimate_and_realised_value_of_one_word_on_one_row():
 
 
 def test_calibration_worked_by_hand():
-    """Costs 1, 2 | 3, 4 against 2, 4 | 3, 5: means 1.5, 3.5 and 3, 4; standard errors 1 and 1."""
-    table = future_cost.calibration([-1.0, -2.0, -3.0, -4.0, np.nan], [-2.0, -4.0, -3.0, -5.0, -9.0], bins=2)
+    """Costs 1, 2 | 3, 4 against 2, 4 | 3, 5: means 1.5, 3.5 and 3, 4; a resample has one of two sentences, or both."""
+    table = future_cost.calibration([[-1.0, -3.0, np.nan], [-2.0, -4.0]], [[-2.0, -3.0, -9.0], [-4.0, -5.0]], bins=2)
     assert table.bin.tolist() == [1, 2]
     assert table.n.tolist() == [2, 2]
     assert table.mean_estimated.tolist() == [1.5, 3.5]
     assert table.mean_realised.tolist() == [3.0, 4.0]
-    np.testing.assert_allclose(table.low, [3 - 1.959964, 4 - 1.959964], atol=1e-6)
-    np.testing.assert_allclose(table.high, [3 + 1.959964, 4 + 1.959964], atol=1e-6)
+    assert table.low.tolist() == [2.0, 3.0]
+    assert table.high.tolist() == [4.0, 5.0]
     assert table.low_edge.tolist() == [1.0, 3.0]
     assert table.high_edge.tolist() == [2.0, 4.0]
 
@@ -35,7 +35,8 @@ def test_calibrated_estimates_lie_on_the_diagonal():
     """Realised costs scatter around what was foretold: the mean costs agree bin by bin."""
     generator = np.random.default_rng(0)
     estimated = -generator.gamma(2.0, 1.0, 40_000)
-    table = future_cost.calibration(estimated, estimated + generator.normal(0, 0.3, len(estimated)))
+    realised = estimated + generator.normal(0, 0.3, len(estimated))
+    table = future_cost.calibration(estimated.reshape(1000, 40), realised.reshape(1000, 40))
     assert table.n.sum() == 40_000
     assert table.n.between(3_999, 4_001).all()
     assert ((table.mean_realised - table.mean_estimated).abs() < 0.02).all()
@@ -43,8 +44,17 @@ def test_calibrated_estimates_lie_on_the_diagonal():
     assert (table.mean_realised < table.high).all()
 
 
+def test_the_interval_of_a_bin_is_as_wide_as_sentences_differ():
+    """100 sentences of 20 words, all words of a sentence alike: as wide as of 100 words, not of 2,000."""
+    drawn = np.random.default_rng(1)
+    realised = np.repeat(drawn.normal(-3, 1, (100, 1)), 20, axis=1)
+    table = future_cost.calibration(np.full((100, 20), -3.0), realised, bins=1)
+    reach = 1.96 * realised[:, 0].std(ddof=1) / np.sqrt(100)
+    assert float(table.high[0] - table.low[0]) == pytest.approx(2 * reach, rel=0.1)
+
+
 def test_equal_estimates_share_one_bin():
-    table = future_cost.calibration([-1.0] * 6, [-1.0, -2.0] * 3)
+    table = future_cost.calibration([[-1.0] * 6], [[-1.0, -2.0] * 3])
     assert table.n.tolist() == [6]
     assert table.mean_realised.tolist() == [1.5]
 

@@ -118,10 +118,9 @@ def _check_overlay(figure, request):
 def _check_calibration(figure, request):
     for run in request.runs[1:]:
         traces = run.traces(request.test)
-        flat = [
-            np.concatenate([traces.array(name, row).values for row in traces]) for name in (measure.FUTURE, "log_prob")
-        ]
-        wanted = calibration(*flat)
+        wanted = calibration(
+            *([traces.array(name, row).values for row in traces] for name in (measure.FUTURE, "log_prob"))
+        )
         found = figure.table[(figure.table.mark == "points") & (figure.table.series == run.name.rsplit("/")[-1])]
         np.testing.assert_allclose(found.mean_realised, wanted.mean_realised)
         np.testing.assert_array_equal(found.n, wanted.n)

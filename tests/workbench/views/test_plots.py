@@ -161,7 +161,7 @@ def test_future_cost_overlay_takes_the_analysis():
 
 def test_calibration_takes_the_analysis_and_draws_the_diagonal():
     estimated = np.log([0.1, 0.2, 0.5, 0.6, 0.8, 0.9])
-    table = future_cost_analysis.calibration(estimated, estimated - 0.5, bins=3).assign(system="future-cost-2")
+    table = future_cost_analysis.calibration([estimated], [estimated - 0.5], bins=3).assign(system="future-cost-2")
     figure = future_cost.calibration(table)
     diagonal, curve = marks_of(figure, Line)
     assert (diagonal.table["mean_estimated"] == diagonal.table["mean_realised"]).all()

@@ -11,6 +11,7 @@ from workbench.store.runs import Run, RunError, short_names
 from workbench.store.trace_index import matches_tokens
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from core_models.traces import TraceStore
@@ -38,25 +39,25 @@ def agreement_table(request: Request) -> pd.DataFrame:
 
     Columns: system, pearson, spearman, mean_absolute_error, bias (nats), n (words).
     """
+    import numpy as np
     import pandas as pd
 
     from analyses.future_cost import summary
 
     names = short_names(request.runs)
-    return pd.DataFrame(
-        [{"system": names[run.name], **asdict(summary(*future_cost_pairs(run, request.test)))} for run in request.runs]
-    )
+    rows = []
+    for run in request.runs:
+        estimated, realized = future_cost_pairs(run, request.test)
+        of_words = summary(np.concatenate(estimated), np.concatenate(realized))
+        rows.append({"system": names[run.name], **asdict(of_words)})
+    return pd.DataFrame(rows)
 
 
-def future_cost_pairs(run: Run, test: str) -> tuple[list[float], list[float]]:
-    """Estimated and realized log P of every traced word of a test set."""
+def future_cost_pairs(run: Run, test: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Estimated and realized log P of the words of every traced sentence of a test set, [T] each."""
     traces = _future_traces(run, test)
-    estimated: list[float] = []
-    realized: list[float] = []
-    for sentence in traces:
-        estimated += traces.array(FUTURE, sentence).values.tolist()
-        realized += traces.array("log_prob", sentence).values.tolist()
-    return estimated, realized
+    estimated = [traces.array(FUTURE, sentence).values for sentence in traces]
+    return estimated, [traces.array("log_prob", sentence).values for sentence in traces]
 
 
 def _future_traces(run: Run, test: str) -> TraceStore:

@@ -79,7 +79,7 @@ def calibration(
         "Calibration of future cost",
         (Panel(tuple(above), x, Axis("realised cost (nats)"), 1.6), Panel(tuple(below), x, Axis("steps"), 0.35)),
         caption="Mean realised cost (−log P) of the next word, along the systems' own translations, in bins of its "
-        "estimate, with 95% intervals.",
+        "estimate, with 95% intervals by a bootstrap of sentences.",
         summary=_summary(table, names),
         shared_x=True,
     )
