@@ -112,8 +112,9 @@ def _covered(reference_links: Links, hypothesis_links: Links) -> pd.DataFrame:
 def intervals(sentences: pd.DataFrame, samples: int = 1000) -> pd.DataFrame:
     """The measures of a test set with 95 % bootstrap intervals over its sentences: measure, score, low, high.
 
-    Measures: CDR over all words (micro) and as a mean over the sentences whose reference covers any (macro), and the
-    proxies of under- and over-translation in percent of source words.
+    Measures: CDR over all words (micro) and as a mean over the sentences whose reference covers any (macro); the proxy
+    of under-translation in percent of the source words that the reference covers, that of over-translation in percent
+    of all source words.
     """
     has_coverage = sentences["covered"] > 0
     counts = np.column_stack(

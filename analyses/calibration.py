@@ -60,8 +60,9 @@ def null_rates(
 ) -> pd.DataFrame:
     """False positive rate of each test on equally good systems.
 
-    Columns: metric, test, trials, segments, rate (of p < 0.05), error (its standard error), largest_p. pairs: outputs
-    of two systems on one test set under one metric; the trials take them in turn.
+    Columns: metric, test, trials, segments (of each trial: as many as asked for, at most all), rate (of p < 0.05),
+    error (its standard error), largest_p. pairs: outputs of two systems on one test set under one metric; the trials
+    take them in turn.
     """
     tests = tests_offered(samples) if tests is None else tests
     p_values_by_test: dict[str, list[float]] = {name: [] for name in tests}
@@ -70,11 +71,12 @@ def null_rates(
         base, system = exchanged(*pairs[trial % len(pairs)], segments, draw)
         for name, test in tests.items():
             p_values_by_test[name].append(test(base, system, trial).p_value)
+    drawn = min(segments, *(len(first) for first, _ in pairs))
     rows = []
     for name, p_values in p_values_by_test.items():
         rate = float(np.mean(np.array(p_values) < LEVEL))
         error = np.sqrt(rate * (1 - rate) / trials)
-        rows.append((pairs[0][0].metric, name, trials, segments, rate, error, max(p_values)))
+        rows.append((pairs[0][0].metric, name, trials, drawn, rate, error, max(p_values)))
     return pd.DataFrame(rows, columns=["metric", "test", "trials", "segments", "rate", "error", "largest_p"])
 
 

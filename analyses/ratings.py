@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import wilcoxon
 
-from analyses.significance import DEFAULT_SEED, holm_within, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, bootstrap_p, holm_within, percentile_interval, resampled_sums
 
 COLUMNS = ("rater", "sentence", "system", "quality", "over", "under", "words")
 QUALITIES = (1, 2, 3, 4, 5)  # from worst to best
@@ -48,31 +48,26 @@ def intervals(ratings: pd.DataFrame, samples: int = 1000, seed: int = DEFAULT_SE
 def differences(ratings: pd.DataFrame, baseline: str, samples: int = 1000, seed: int = DEFAULT_SEED) -> pd.DataFrame:
     """Each system minus the baseline on the same sentences: system, measure, difference, low, high, p_value, p_holm.
 
-    low, high: 95 % of bootstrap resamples of sentences. p_value: Wilcoxon's signed-rank test (1945) over sentences, of
-    their mean qualities or shares, two-sided; 1 where no sentence differs. Holm's correction runs over the systems of
-    one measure. Raises ValueError if the baseline was not rated.
+    low, high: 95 % of bootstrap resamples of sentences. p_value, two-sided: of the quality by Wilcoxon's signed-rank
+    test (1945) of the sentences that differ, 1 where none does; of the shares, where a long sentence weighs more, by
+    the bootstrap, so that it goes with the interval. Holm's correction runs over the systems of one measure. Raises
+    ValueError if the baseline was not rated.
     """
     systems, sums, drawn = _resampled(ratings, samples, seed)
     if baseline not in systems:
         raise ValueError(f"the baseline {baseline!r} was not rated; rated were {', '.join(systems)}")
     base = systems.index(baseline)
     scores, spread = _measures(sums), _measures(drawn)
-    by_sentence = _measures(_sentences(ratings)[1])  # [sentences, systems, measures]
+    by_sentence = _measures(_sentences(ratings)[1])[..., MEASURES.index("quality")]  # [sentences, systems]
     rows = []
     for m, measure in enumerate(MEASURES):
         for s, system in enumerate(systems):
             if s != base:
                 difference = float(scores[s, m] - scores[base, m])
-                interval = percentile_interval(spread[:, s, m] - spread[:, base, m])
-                rows.append(
-                    (
-                        system,
-                        measure,
-                        difference,
-                        *interval,
-                        _signed_rank(by_sentence[:, s, m] - by_sentence[:, base, m]),
-                    )
-                )
+                resampled = spread[:, s, m] - spread[:, base, m]
+                signed_rank = _signed_rank(by_sentence[:, s] - by_sentence[:, base])
+                p_value = signed_rank if measure == "quality" else bootstrap_p(resampled)
+                rows.append((system, measure, difference, *percentile_interval(resampled), p_value))
     table = pd.DataFrame(rows, columns=["system", "measure", "difference", "low", "high", "p_value"])
     return table.assign(p_holm=holm_within(table["p_value"], table["measure"]))
 
@@ -149,4 +144,5 @@ def _measures(sums: np.ndarray) -> np.ndarray:
 
 def _signed_rank(difference: np.ndarray) -> float:
     difference = np.round(difference, 9)  # 10/3 - 3 and 13/3 - 4 must be a tie despite floating point
-    return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+    differing = difference[difference != 0]  # given zeros, SciPy takes a normal approximation for small samples too
+    return float(wilcoxon(differing).pvalue) if len(differing) else 1.0

@@ -128,14 +128,17 @@ def grid_of(part: str) -> tuple[float, ...]:
 def tuned(lists: Lists, rounds: int = 3) -> dict[str, float]:
     """Tune the free weights by coordinate ascent over their grids, starting from ones.
 
-    Evaluate the result on other sentences than these. A weight changes only if the score improves.
+    Evaluate the result on other sentences than these. A weight changes only if the score improves: rises, or falls
+    under a metric such as TER.
     """
-    weights, best = lists.ones, lists.of(lists.ones).total
+    first = lists.of(lists.ones)
+    sign = 1 if first.higher_is_better else -1
+    weights, best = lists.ones, sign * first.total
     for _ in range(rounds):
         before = dict(weights)
         for part in lists.free:
             for value in grid_of(part):
-                score = lists.of({**weights, part: value}).total
+                score = sign * lists.of({**weights, part: value}).total
                 if score > best:
                     weights, best = {**weights, part: value}, score
         if weights == before:

@@ -1,10 +1,11 @@
 """Over- and under-translation by gold links: source words without a counterpart, and words generated too often.
 
 Counts words: each output word stands for one source word that it can translate. Which forms can translate a source word
-is learned from gold links (`Forms`). Source and output words are paired by a maximum matching. A source word with a
-counterpart in the reference is left out if it is unmatched. An output word is repeated if it could translate a word of
-the sentence but all of these have as many counterparts as in the reference. Equal source words are interchangeable:
-their number is exact, the choice among them arbitrary. Works on words and links.
+is learned from gold links (`Forms`). Source and output words are paired by a maximum matching, one to one; where a word
+stands for several together, the others join it one after the other, which need not be the most there could be. A source
+word with a counterpart in the reference is left out if it is unmatched. An output word is repeated if it could
+translate a word of the sentence but all of these have as many counterparts as in the reference. Equal source words are
+interchangeable: their number is exact, the choice among them arbitrary. Works on words and links.
 """
 
 from __future__ import annotations

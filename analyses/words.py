@@ -104,7 +104,8 @@ def by_frequency(
     """F-measure of target words by frequency bucket, with the 95 % interval of a bootstrap over segments.
 
     Columns: system, bucket, n (reference words of the bucket), written (words of the output), matched, precision,
-    recall, score, low, high; fractions of 1. All systems share their resamples. A bucket without words is left out.
+    recall, score, low, high; fractions of 1. All systems share their resamples. A bucket without reference words is
+    left out.
     """
     rows = []
     labels = bucket_labels(edges)

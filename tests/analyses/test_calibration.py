@@ -5,6 +5,7 @@ The rates on real systems' outputs (WMT22) stand in the documentation, by `workb
 
 from functools import cache
 
+import numpy as np
 import pytest
 
 from analyses import calibration, scores, seeds
@@ -39,6 +40,12 @@ def test_sacrebleus_rule_does_not_keep_the_level():
     found = rates("bleu")["bootstrap-sacrebleu"]
     assert found["rate"] > 0.09
     assert found["largest_p"] < 0.6
+
+
+def test_segments_are_those_that_there_are():
+    first, second = (scores.Statistics("ter", values, "") for values in np.random.default_rng(1).random((2, 50, 2)))
+    found = calibration.null_rates([(first, second)], trials=2, segments=300, samples=40)
+    assert set(found["segments"]) == {50}
 
 
 # Standard deviations between seeds, in points, beside a standard error of 0.08 that sentences give.

@@ -71,7 +71,7 @@ def test_differences_that_are_equal_are_ties_however_they_were_rounded():
     assert thirds.loc["quality", "p_value"] == wholes.loc["quality", "p_value"]
 
 
-def test_differences_are_paired_with_the_p_value_of_the_signed_rank_test():
+def test_differences_are_paired():
     rows = [
         ("ann", s, system, q, 0, u, 100) for s in range(8) for system, q, u in (("old", 3, 9 + s), ("new", 3, 8 - s))
     ]
@@ -79,11 +79,32 @@ def test_differences_are_paired_with_the_p_value_of_the_signed_rank_test():
     assert found.loc["quality", ["difference", "low", "high", "p_value"]].tolist() == [0, 0, 0, 1]
     under = found.loc["under-translated (%)"]
     assert under["difference"] == pytest.approx(-8.0)  # -1, -3, … -15: every sentence in the same direction
-    assert under["p_value"] == pytest.approx(2 / 2**8)
+    assert under["p_value"] == pytest.approx(2 / 1001)  # all resamples on one side
     assert under["low"] < -8 < under["high"] < 0
     assert found["p_holm"].tolist() == found["p_value"].tolist()  # one system: nothing to correct
     with pytest.raises(ValueError, match="'none' was not rated; rated were old, new"):
         differences(_table(*rows), "none")
+
+
+def test_quality_has_the_exact_p_value_of_the_signed_rank_test_of_sentences_that_differ():
+    rows = [
+        ("ann", s, system, 3 + (system == "new" and s < 4), 0, 0, 10) for s in range(100) for system in ("old", "new")
+    ]
+    quality = differences(_table(*rows), "old").set_index("measure").loc["quality"]
+    assert quality["difference"] == pytest.approx(0.04)
+    assert quality["p_value"] == pytest.approx(2 / 2**4)
+
+
+def test_p_of_a_share_goes_with_its_interval_where_long_sentences_decide():
+    """Thirty short sentences are a word worse, five long ones fifteen words better: the share of words falls."""
+    sentences = [(s, 5, 1, 0) for s in range(30)] + [(s, 60, 0, 15) for s in range(30, 35)]
+    rows = [
+        ("ann", s, system, 3, 0, new if system == "new" else old, words)
+        for s, words, new, old in sentences for system in ("old", "new")
+    ]  # fmt: skip
+    under = differences(_table(*rows), "old").set_index("measure").loc["under-translated (%)"]
+    assert under["difference"] == pytest.approx(100 * (30 - 75) / 450)
+    assert (under["p_value"] < 0.05) == (not under["low"] <= 0 <= under["high"])
 
 
 def test_a_sentence_counts_where_the_rater_rated_every_system():

@@ -87,6 +87,15 @@ def test_tuning_finds_the_best_and_leaves_what_changes_nothing(lists):
     assert found["main"] == 1.0
 
 
+def test_tuning_by_ter_finds_the_lowest(lists):
+    lines = [line for own in WRITTEN for line in own]
+    repeated = [line for line, own in zip(REFERENCES, WRITTEN, strict=True) for _ in own]
+    by_ter = Lists(PARTS, np.array(VALUES) * [1, -1, 1], lists.starts, extract(lines, repeated, "ter"))
+    assert by_ter.of(tuned(by_ter)).total == min(
+        by_ter.of({"main": 1.0, "past": past, "length": length}).total for past in GRID for length in grid_of("length")
+    )
+
+
 def test_a_weight_of_no_part_is_refused(lists):
     with pytest.raises(ValueError, match="these lists have no part 'pasts'; there are main, past, length"):
         lists.chosen({"pasts": 1})

@@ -22,7 +22,7 @@ Number = st.column_config.NumberColumn
 _SCORES = {"score": Number(format="%.2f"), "low": Number("95% CI lower", format="%.2f"),
            "high": Number("95% CI upper", format="%.2f"), "n": "sentences"}  # fmt: skip
 _TESTS = {"difference": Number(format="%+.2f"), "low": Number("95% CI lower", format="%+.2f"),
-          "high": Number("95% CI upper", format="%+.2f"), "p_value": Number("p (Wilcoxon)", format="%.4f"),
+          "high": Number("95% CI upper", format="%+.2f"), "p_value": Number("p", format="%.4f"),
           "p_holm": Number("p (Holm-corrected)", format="%.4f")}  # fmt: skip
 _AGREEMENT = {"alpha": Number("Krippendorff's alpha", format="%.3f"), "units": "translations"}
 
