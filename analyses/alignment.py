@@ -34,7 +34,9 @@ def alignment_error_rate(
 def from_attention(weights: np.ndarray) -> set[Link]:
     """Link each target word to the source word with the highest weight (the first of equals).
 
-    weights[target, source], without padding and without the end-of-sentence row. Returns {(source i, target j)}.
+    weights[target, source], without padding and without the end-of-sentence row. Returns {(source i, target j)}. Of
+    pieces it can be done before or after they are joined: figures join first (`attention.to_words`), `to_words` here
+    joins links, so that a target word may have several.
     """
     weights = np.asarray(weights)
     if weights.ndim != 2:

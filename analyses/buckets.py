@@ -217,9 +217,9 @@ def differences_over_seeds(
 
     Intervals of a bucket are of that bucket alone. The last rows of a system:
 
-    - LEAST holds for the least true difference, above 0 if the system is better in every bucket. Its interval begins at
-      the buckets' lowest lower end.
-    - LEAST_BUT_ONE and LEAST_BUT_TWO, above 0 if it is better in every bucket but one, or two, at most. Which ones is
+    - LEAST holds for the least true difference, above 0 if the system's score is higher in every bucket: better, but by
+      a metric such as TER worse. Its interval begins at the buckets' lowest lower end.
+    - LEAST_BUT_ONE and LEAST_BUT_TWO, above 0 if it is higher in every bucket but one, or two, at most. Which ones is
       not known before, so an interval begins at the lowest lower end but one (two) of intervals with half (a third of)
       the chance of error (Benjamini & Heller 2008: a partial conjunction).
     - All three end at the lowest upper end, or the lowest but one (two), of intervals that hold for all buckets

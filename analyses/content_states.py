@@ -72,7 +72,9 @@ def _spread(values: np.ndarray) -> tuple[float, float]:
 def covered_words(coverage: np.ndarray, targets: Sequence[str], sources: Sequence[str]) -> np.ndarray:
     """Turn the coverage of pieces into coverage of words, [T, I] each.
 
-    Takes the value after the last piece of a target word, and the mean over the pieces of a source word.
+    Takes the value after the last piece of a target word, and the mean over the pieces of a source word. So attention
+    added up differs from that of `past_future_gold`, which joins attention to words first: sums over the pieces of a
+    source word, means over those of a target word.
     """
     values = np.asarray(coverage, dtype=np.float64)
     if values.shape != (len(targets), len(sources)):

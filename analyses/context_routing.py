@@ -88,7 +88,11 @@ class ContextSpread:
 
 
 def spread(couplings: np.ndarray, correlations: np.ndarray, distances: np.ndarray, reach: int) -> ContextSpread:
-    """The measures of one sentence; raises ValueError if it has no context word."""
+    """The measures of one sentence; raises ValueError if it has no context word.
+
+    Over a test set `effective` is then the mean of the sentences' numbers; of layer routing it is exp of the mean
+    entropy, which is never larger.
+    """
     received = fullest_share(couplings)
     columns = (
         effective_capsules(couplings), used_capsules(couplings), received, negative_share(couplings, correlations),

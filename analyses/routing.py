@@ -36,7 +36,8 @@ def diversity(assignments: np.ndarray) -> np.ndarray:
     """One minus the mean cosine of two outputs, each as the vector of its assignments from the inputs: [iterations].
 
     Dou 2019, Eq. 18, corrected: the mean cosine, as printed, is 1 if all outputs are alike, where the paper reports 0.
-    Computed from the squared sum of unit vectors, linear in the number of outputs. NaN for one output.
+    Computed from the squared sum of unit vectors, linear in the number of outputs. NaN for one output. An output
+    without any assignment counts as unlike all others.
     """
     values = np.asarray(assignments, dtype=np.float64)
     outputs = values.shape[-1]
