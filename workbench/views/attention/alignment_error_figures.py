@@ -306,5 +306,6 @@ def _alignment_error_lengths(request: Request, options: AlignmentErrorLengthsOpt
     grouped = buckets.preset(systems[0].source_words, options.scheme)
     table = buckets.scores(_errors(systems), grouped).dropna(subset=["score"])
     figure = length_scores(table, "AER (%)", "source length (words)", styles=_series_styles(request, systems))
-    caption = f"{figure.caption} Links by argmax of weights joined to words; lower is better. {_map_caption(request, options, systems)}"
+    links = "Links by argmax of weights joined to words; lower is better."
+    caption = f"{figure.caption} {links} {_map_caption(request, options, systems)}"
     return replace(figure, name="alignment-error-lengths", title="Alignment error rate by length", caption=caption)
