@@ -63,7 +63,7 @@ def calibration(
     than requested.
     """
     pairs = [_pairs(*sentence) for sentence in zip(estimated, realised, strict=True)]
-    costs, numbers = -_some(np.concatenate(pairs)), np.repeat(np.arange(len(pairs)), [len(one) for one in pairs])
+    costs, numbers = -_nonempty(np.concatenate(pairs)), np.repeat(np.arange(len(pairs)), [len(one) for one in pairs])
     edges = np.unique(np.quantile(costs[:, 0], np.linspace(0, 1, bins + 1)))
     in_bins = np.clip(np.searchsorted(edges, costs[:, 0], side="left") - 1, 0, max(len(edges) - 2, 0))
     sums = np.zeros((len(pairs), max(len(edges) - 1, 1), 2))  # of each sentence and bin: words, realised cost
@@ -85,7 +85,7 @@ def summary(estimated: Values, realised: Values) -> Agreement:
 
     Correlations are NaN if there are fewer than two pairs or one side is constant.
     """
-    pairs = _some(_pairs(estimated, realised))
+    pairs = _nonempty(_pairs(estimated, realised))
     error = pairs[:, 0] - pairs[:, 1]
     varied = len(pairs) > 1 and bool((np.ptp(pairs, axis=0) > 0).all())
     return Agreement(
@@ -107,7 +107,7 @@ def _pairs(estimated: Values, realised: Values) -> np.ndarray:
     return pairs[~np.isnan(pairs).any(axis=1)]
 
 
-def _some(pairs: np.ndarray) -> np.ndarray:
+def _nonempty(pairs: np.ndarray) -> np.ndarray:
     if not len(pairs):
         raise ValueError("There is no step with both an estimated and a realised log-probability.")
     return pairs

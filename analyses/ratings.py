@@ -58,15 +58,17 @@ def differences(ratings: pd.DataFrame, baseline: str, samples: int = 1000, seed:
         raise ValueError(f"the baseline {baseline!r} was not rated; rated were {', '.join(systems)}")
     base = systems.index(baseline)
     scores, spread = _measures(sums), _measures(drawn)
-    by_sentence = _measures(_sentences(ratings)[1])[..., MEASURES.index("quality")]  # [sentences, systems]
+    by_sentence = _measures(_sentences(ratings)[1])  # [sentences, systems, measures]
     rows = []
     for m, measure in enumerate(MEASURES):
         for s, system in enumerate(systems):
             if s != base:
                 difference = float(scores[s, m] - scores[base, m])
                 resampled = spread[:, s, m] - spread[:, base, m]
-                signed_rank = _signed_rank(by_sentence[:, s] - by_sentence[:, base])
-                p_value = signed_rank if measure == "quality" else bootstrap_p(resampled)
+                if measure == "quality":
+                    p_value = _signed_rank(by_sentence[:, s, m] - by_sentence[:, base, m])
+                else:
+                    p_value = bootstrap_p(resampled)
                 rows.append((system, measure, difference, *percentile_interval(resampled), p_value))
     table = pd.DataFrame(rows, columns=["system", "measure", "difference", "low", "high", "p_value"])
     return table.assign(p_holm=holm_within(table["p_value"], table["measure"]))

@@ -219,18 +219,18 @@ def gain_differences(
     return pd.DataFrame(rows, columns=["system", "n", "seeds", "delta", "low", "high", "seed_error"])
 
 
-def signed_sum(
-    signed: Sequence[tuple[int, BySeed]], samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
+def weighted_sum(
+    terms: Sequence[tuple[int, BySeed]], samples: int = 1000, seed: int = DEFAULT_SEED, level: float = 0.95
 ) -> SeedComparison:
-    """The sum of several systems' scores, each with its factor, over their common seeds, paired by seed and sentence.
+    """The sum of several systems' scores, each times its weight, over their common seeds, paired by seed and sentence.
 
-    delta is the sum; the score is that of the first system. Raises ValueError if they have no seed in common or were
-    tested on different sentences.
+    terms: (weight, system). delta is the sum; the score is that of the first system. Raises ValueError if they have no
+    seed in common or were tested on different sentences.
     """
-    common = sorted(set.intersection(*(set(by_seed) for _, by_seed in signed)))
+    common = sorted(set.intersection(*(set(by_seed) for _, by_seed in terms)))
     if not common:
         raise ValueError("The systems have no seed in common. Run all of them with one seed at least.")
-    return _comparison(*_sum(signed, common, samples, seed), level)
+    return _comparison(*_sum(terms, common, samples, seed), level)
 
 
 def _sum(signed: Sequence[tuple[int, BySeed]], common: Sequence[int], samples: int, seed: int) -> tuple[float, _Spread]:

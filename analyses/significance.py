@@ -153,8 +153,7 @@ def approximate_randomization(
         moved = is_swapped.astype(np.float64) @ advantage
         distances.append(np.abs(system.scores(system_sum + moved) - baseline.scores(baseline_sum - moved)))
     baseline_score, system_score = baseline.total, system.total
-    beyond = abs(baseline_score - system_score) - 2 * _TIE  # equal differences count, despite their rounding
-    p_value = exceeding_share(np.concatenate(distances), beyond)
+    p_value = exceeding_share(np.concatenate(distances), abs(baseline_score - system_score), ties=True)
     return Comparison(
         method="approximate randomization",
         metric=system.metric,
@@ -354,14 +353,16 @@ def bootstrap_p_as_sacrebleu(differences: np.ndarray, difference: float) -> floa
     return exceeding_share(distances - distances.mean(), abs(difference)) if len(distances) else np.nan
 
 
-def exceeding_share(statistics: np.ndarray, difference: float) -> float:
+def exceeding_share(statistics: np.ndarray, difference: float, ties: bool = False) -> float:
     """The p-value of a resampling test, (exceeding + 1) / (samples + 1), as in multeval and sacreBLEU.
 
-    exceeding: how many of the statistics exceed the difference; a tie does not. NaN if the difference is NaN.
+    exceeding: how many of the statistics exceed the observed difference or, with ties, equal it. NaN if the difference
+    is NaN.
     """
     if np.isnan(difference):
         return np.nan
-    return (int((statistics > difference + _TIE).sum()) + 1) / (len(statistics) + 1)
+    rounding = -_TIE if ties else _TIE
+    return (int((statistics > difference + rounding).sum()) + 1) / (len(statistics) + 1)
 
 
 def identical(baseline: Statistics, system: Statistics) -> bool:

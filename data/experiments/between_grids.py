@@ -22,7 +22,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from analyses.seeds import BySeed, compare_over_seeds, signed_sum
+from analyses.seeds import BySeed, compare_over_seeds, weighted_sum
 from analyses.significance import holm_within
 from core_models.resources import data_folder
 from workbench.experiments import kept_segments
@@ -61,20 +61,17 @@ def _gains(new: ByCell, old: ByCell, baseline: str) -> list[dict[str, object]]:
         sums = {"gain": {name: 1, baseline: -1}}
         if len(parts) > 1:
             sums["beyond its parts"] = {name: 1, **dict.fromkeys(parts, -1), baseline: len(parts) - 1}
-        for of, factors in sums.items():
-            cells = [(system, test, metric) for system in factors]
+        for of, weights in sums.items():
+            cells = {(system, test, metric): weight for system, weight in weights.items()}
             seeds = set.intersection(*(set(grid.get(cell, {})) for grid in (new, old) for cell in cells))
             if name == baseline or not seeds:
                 continue
             first, second = (
-                [
-                    (factor, {seed: grid[cell][seed] for seed in seeds})
-                    for cell, factor in zip(cells, factors.values(), strict=True)
-                ]
+                [(weight, {seed: grid[cell][seed] for seed in seeds}) for cell, weight in cells.items()]
                 for grid in (new, old)
             )
-            change = signed_sum([*first, *((-factor, by_seed) for factor, by_seed in second)])
-            values = {"first": signed_sum(first).delta, "second": signed_sum(second).delta, **asdict(change)}
+            change = weighted_sum([*first, *((-weight, by_seed) for weight, by_seed in second)])
+            values = {"first": weighted_sum(first).delta, "second": weighted_sum(second).delta, **asdict(change)}
             del values["score"]
             rows.append({"system": name, "of": of, "test": test, "metric": metric, **values})
     return rows

@@ -152,18 +152,18 @@ def test_what_a_combination_has_beyond_its_parts_is_paired_by_sentence_and_has_s
     assert row.p_value == pytest.approx(expected.pvalue, abs=1e-3)
 
 
-def test_a_sum_with_factors_is_paired_by_sentence_and_has_students_interval():
+def test_a_weighted_sum_is_paired_by_sentence_and_has_students_interval():
     drawn = np.random.default_rng(3)
     easy, luck = drawn.normal(0, 0.3, 200), drawn.normal(0, 0.1, 4)
     base = {seed: _values(0.5 + luck[seed] + easy) for seed in range(4)}
     better = {seed: _values(base[seed].values[:, 0] + gain) for seed, gain in enumerate((0.02, 0.05, 0.11))}
-    found, expected = seeds.signed_sum([(2, better), (-1, base), (-1, base)]), ttest_1samp([4, 10, 22], 0)
+    found, expected = seeds.weighted_sum([(2, better), (-1, base), (-1, base)]), ttest_1samp([4, 10, 22], 0)
     interval = expected.confidence_interval(0.95)
     assert found.seeds == 3, "only those that all have"
     assert (found.delta, found.low, found.high) == pytest.approx((12, interval.low, interval.high), abs=1e-3)
     assert found.p_value == pytest.approx(expected.pvalue, abs=1e-3)
     with pytest.raises(ValueError, match="no seed in common"):
-        seeds.signed_sum([(1, base), (-1, {7: base[0]})])
+        seeds.weighted_sum([(1, base), (-1, {7: base[0]})])
 
 
 def test_a_difference_of_gains_is_students_over_seeds_and_normal_over_sentences():
