@@ -35,8 +35,8 @@ def from_attention(weights: np.ndarray) -> set[Link]:
     """Link each target word to the source word with the highest weight (the first of equals).
 
     weights[target, source], without padding and without the end-of-sentence row. Returns {(source i, target j)}. Of
-    pieces it can be done before or after they are joined: figures join first (`attention.to_words`), `to_words` here
-    joins links, so that a target word may have several.
+    pieces, figures join the weights to words before (`attention.to_words`); to link pieces and join the links after is
+    `to_words` here, which may give a target word several links.
     """
     weights = np.asarray(weights)
     if weights.ndim != 2:

@@ -20,7 +20,7 @@ MARKS = {
     "browser": "drives a browser",
     "long": "takes seconds, and `make check` has no time for it",
     "exhaustive": "one of the many cases of a law of which a sample is tested without it",
-    "slow": "takes two seconds or more of two quiet cores, so that `make test-all` alone runs it",
+    "slow": "takes two seconds or more on a quiet machine, so that `make test-all` alone runs it",
     "timing": "measures time, so that a busy machine may fail it",
 }
 _RUNS = "demo_runs|graded_runs|copied_runs|context_runs|batched_run"

@@ -26,7 +26,7 @@ from workbench.papers.learning_rates import better_rate
 from workbench.papers.our_results import experiment_systems
 from workbench.papers.presets import parts_of, rows_of, settings_of, shared_settings
 from workbench.papers.records import records
-from workbench.papers.schema import SHARES, Paper, Row, Table, printed_name
+from workbench.papers.schema import LEAST_SHARES, Paper, Row, Table, printed_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ BACKBONES = ("transformer", "rnnsearch")
 METRIC = "bleu"  # of the gains: no paper prints another of our metrics
 HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED = "holds", "refuted here", "undecided", "differs by data", "not tried here"
 VERDICTS = (HOLDS, REFUTED, UNDECIDED, MIXED, NOT_TRIED)
-SHARE = SHARES["gain"]
+SHARE = LEAST_SHARES["gain"]
 MINIMUM_BLEU = 10.0  # below it a system did not train or the test set is out of reach: a difference says nothing
 SPEED_TOLERANCE = 0.1  # relative; so far a second measurement of a speed may lie (docs/benchmarks/speed-cpu.md)
 ROUNDING = 0.05  # points: what is printed as so little worse is not called worse

@@ -32,7 +32,7 @@ Languages = Annotated[str, Field(pattern=r"^([a-z]+-[a-z]+)?$")]
 FindingKind = Literal["gain", "order", "property", "curve", "cost"]
 # By kind the least share of what is reported that an interval must leave possible, else the claim is refuted here. 0:
 # the direction alone counts.
-SHARES: Mapping[FindingKind, float] = {"gain": 0.5, "order": 0.0, "property": 0.0, "curve": 0.0, "cost": 0.9}
+LEAST_SHARES: Mapping[FindingKind, float] = {"gain": 0.5, "order": 0.0, "property": 0.0, "curve": 0.0, "cost": 0.9}
 
 
 class Heading(Section):
@@ -259,7 +259,8 @@ class Finding(Section):
 
     @property
     def share(self) -> float:
-        return SHARES[self.kind]
+        """The least share of what is reported that an interval must leave possible."""
+        return LEAST_SHARES[self.kind]
 
 
 class Case(Section):
