@@ -35,8 +35,7 @@ def from_attention(weights: np.ndarray) -> set[Link]:
     """Link each target word to the source word with the highest weight (the first of equals).
 
     weights[target, source], without padding and without the end-of-sentence row. Returns {(source i, target j)}. Of
-    pieces, figures join the weights to words before (`attention.to_words`); to link pieces and join the links after is
-    `to_words` here, which may give a target word several links.
+    pieces, join the weights to words before (`attention.to_words`), or the links after (`to_words`).
     """
     weights = np.asarray(weights)
     if weights.ndim != 2:
@@ -55,14 +54,16 @@ def threshold_curve(
     sure: Sequence[AbstractSet[Link]],
     possible: Sequence[AbstractSet[Link]] | None = None,
     thresholds: Sequence[float] = THRESHOLDS,
+    by_argmax: Sequence[set[Link]] | None = None,
 ) -> pd.DataFrame:
     """AER of links by threshold, and of argmax (threshold NaN, the last row): threshold, links, precision, recall, aer.
 
     Precision is over possible links, recall over sure links (Och and Ney 2003, Eq. 12 and 13). weights: of each
-    sentence, between words, without </s> of the source. sure, possible: gold links, one set per sentence.
+    sentence, between words, without </s> of the source. sure, possible: gold links, one set per sentence. by_argmax:
+    the links of the last row where they are not `from_attention` of the weights, such as those of pieces.
     """
     links_by_threshold = [(threshold, [above(matrix, threshold) for matrix in weights]) for threshold in thresholds]
-    links_by_threshold.append((float("nan"), [from_attention(matrix) for matrix in weights]))
+    links_by_threshold.append((float("nan"), list(by_argmax or map(from_attention, weights))))
     allowed = sure if possible is None else [ours | theirs for ours, theirs in zip(sure, possible, strict=True)]
     rows = []
     for threshold, links in links_by_threshold:
@@ -78,7 +79,8 @@ def threshold_curve(
 def to_words(links: Iterable[Link], source_words: Sequence[int], target_words: Sequence[int]) -> set[Link]:
     """Turn links between pieces into links between words: two words are linked if any of their pieces are.
 
-    source_words[i], target_words[j]: the word number of each piece.
+    source_words[i], target_words[j]: the word number of each piece (`attention.word_numbers`). A target word may then
+    have several links.
     """
     return {(source_words[i], target_words[j]) for i, j in links}
 

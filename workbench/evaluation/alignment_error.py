@@ -13,14 +13,15 @@ from workbench.evaluation.result_cache import ResultCache
 class AlignmentError(BaseModel):
     """The alignment error rate (0 to 1) and its settings.
 
-    sentences: how many were counted. layer, head: a number from 1, mean or rollout. links: the name of the file of gold
-    links, or truth.
+    sentences: how many were counted. layer, head: a number from 1, mean or rollout. argmax: what is linked, words or
+    pieces. links: the name of the file of gold links, or truth.
     """
 
     aer: FiniteFloat
     sentences: int
     layer: str
     head: str
+    argmax: str = "words"
     links: str
 
 

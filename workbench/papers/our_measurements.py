@@ -57,7 +57,7 @@ def run_records(run: Run, base: Run | None, test: str, requested: frozenset[str]
     if sizes := {measure for measure in requested if measure.startswith("parameters")}:
         yield from ({**origin, "test": "", **size} for size in _sizes(run, base) if size["measure"] in sizes)
     if "aer" in requested and (alignment_error := ALIGNMENT_ERROR.load(run, of_forced_references(run, test), test)):
-        maps = f"layer {alignment_error.layer}, head {alignment_error.head}"
+        maps = f"layer {alignment_error.layer}, head {alignment_error.head}, between {alignment_error.argmax}"
         how = f"argmax of attention ({maps}), references forced, gold links: {alignment_error.links}"
         yield {
             **origin,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pydantic import Field, PositiveInt
 
@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from analyses.pharaoh import GoldLinks
     from workbench.plotting.grammar import Figure
 
+    _PieceMap: TypeAlias = tuple[np.ndarray, list[str], list[str]]  # weights, target pieces, source pieces
+
 MOST_SENTENCES = 1000  # at most so many are forced: all layers and heads of their attention are held in memory
 _COMPARED = ["system", "n", "seeds", "percent", "spread", "low", "high", "delta", "delta_low", "delta_high", "p_value",
              "p_holm", "form"]  # fmt: skip
+_ARGMAX = "Argmax links words (weights are joined to words before) or pieces (links are joined to words after)"
 _CROSS, _SELF, _ENCODER = "decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"
 
 
@@ -48,6 +51,7 @@ class AlignmentErrorOptions(FigureOptions):
     links: str = Field("", description="A file of gold links in Pharaoh format, or truth: of the controlled corpus")
     layer: PositiveInt | Literal["mean", "rollout", "each"] = Field("mean", description=LAYER)
     head: PositiveInt | Literal["mean", "each"] = Field("mean", description=HEAD)
+    argmax: Literal["words", "pieces"] = Field("words", description=_ARGMAX)
 
 
 class AlignmentErrorLengthsOptions(AlignmentErrorOptions):
@@ -64,11 +68,15 @@ class ComparedOptions(AlignmentErrorOptions):
 
 @dataclass(frozen=True, eq=False)
 class _AlignmentMaps:
-    """Word maps [target, source] of the matching sentences, of a system or one of its layers or heads."""
+    """Word maps [target, source] of the matching sentences, of a system or one of its layers or heads.
+
+    argmax: links of each sentence by argmax, of words or of pieces.
+    """
 
     name: str
     run: str
     weights: list[np.ndarray]
+    argmax: list[set[Link]]
     sure: list[set[Link]]
     possible: list[set[Link]]
     source_words: list[int]
@@ -112,6 +120,8 @@ def _maps(request: Request, options: AlignmentErrorOptions, run: Run) -> Iterato
 
 def _alignment_maps(request: Request, options: AlignmentErrorOptions) -> list[_AlignmentMaps]:
     """Word maps of all runs, for the sentences whose pieces join to the words of the gold links."""
+    from analyses.alignment import from_attention
+
     links, _ = gold(request, options.links)
     rollout = options.layer == "rollout"
     translated = {run.name: run.translations(request.test) for run in request.runs}
@@ -129,7 +139,8 @@ def _alignment_maps(request: Request, options: AlignmentErrorOptions) -> list[_A
         in_documents = Targets(run, request.test, "reference", sentences).in_documents(model.translator)
         forced = _forced(run.reference, stamp(run), tuple(in_documents), rollout)
         for name, layer, head in _maps(request, options, run):
-            maps = [_word_map(forced_sentence, layer, head, rollout) for forced_sentence in forced]
+            piece_maps = [_piece_map(forced_sentence, layer, head, rollout) for forced_sentence in forced]
+            maps = [_word_map(piece_map) for piece_map in piece_maps]
             shapes = [
                 (len(target.split()), len(source.split())) for source, target in zip(sources, targets, strict=True)
             ]
@@ -141,6 +152,10 @@ def _alignment_maps(request: Request, options: AlignmentErrorOptions) -> list[_A
                     name,
                     run.name,
                     [maps[row] for row in matching],
+                    [
+                        from_attention(maps[row]) if options.argmax == "words" else _links_of_pieces(piece_maps[row])
+                        for row in matching
+                    ],
                     [links.sure[row] for row in matching],
                     [links.possible[row] for row in matching],
                     [shapes[row][1] for row in matching],
@@ -150,11 +165,11 @@ def _alignment_maps(request: Request, options: AlignmentErrorOptions) -> list[_A
     return systems
 
 
-def _word_map(forced: Forced, layer: int | None, head: int | None, rollout: bool) -> np.ndarray:
-    """Word map [target, source] of a forced sentence, without </s> and without concatenated context."""
+def _piece_map(forced: Forced, layer: int | None, head: int | None, rollout: bool) -> _PieceMap:
+    """Weights [target, source] between the pieces of a forced sentence with </s>, without concatenated context."""
     from analyses import attention
 
-    target, trace = forced.tokens, forced.trace
+    trace = forced.trace
     if _CROSS not in trace:
         raise RunError("a system without attention to the source has no alignment; choose another run")
     if rollout:
@@ -164,9 +179,25 @@ def _word_map(forced: Forced, layer: int | None, head: int | None, rollout: bool
         weights = attention.decoder_rollout(self_attention, cross, encoder).source[-1]
     else:
         weights = attention.average(trace[_CROSS].values, layer, head)
-    words = strip_context_pieces(forced.source_tokens)
-    joined = attention.to_words(weights[:, -len(words) :], target, words)
-    return attention.without_end(joined, attention.joined(target), attention.joined(words))[0]
+    source = strip_context_pieces(forced.source_tokens)
+    return weights[:, -len(source) :], forced.tokens, source
+
+
+def _word_map(piece_map: _PieceMap) -> np.ndarray:
+    """Weights [target, source] between words, without </s>."""
+    from analyses import attention
+
+    _, target, source = piece_map
+    return attention.without_end(attention.to_words(*piece_map), attention.joined(target), attention.joined(source))[0]
+
+
+def _links_of_pieces(piece_map: _PieceMap) -> set[Link]:
+    """Words linked where argmax links any of their pieces."""
+    from analyses import attention
+    from analyses.alignment import from_attention, to_words
+
+    weights, target, source = attention.without_end(*piece_map)
+    return to_words(from_attention(weights), attention.word_numbers(source), attention.word_numbers(target))
 
 
 def _curves(systems: list[_AlignmentMaps]) -> pd.DataFrame:
@@ -176,7 +207,10 @@ def _curves(systems: list[_AlignmentMaps]) -> pd.DataFrame:
     from analyses.alignment import threshold_curve
 
     tables = [
-        threshold_curve(system.weights, system.sure, system.possible).assign(system=system.name) for system in systems
+        threshold_curve(system.weights, system.sure, system.possible, by_argmax=system.argmax).assign(
+            system=system.name
+        )
+        for system in systems
     ]
     table = pd.concat(tables, ignore_index=True)
     return table[["system", *(name for name in table if name != "system")]]
@@ -184,16 +218,11 @@ def _curves(systems: list[_AlignmentMaps]) -> pd.DataFrame:
 
 def _errors(systems: list[_AlignmentMaps]) -> dict[str, ErrorStatistics]:
     """Error statistics of argmax links by map name; raises RunError if the maps are of different sentences."""
-    from analyses.alignment import error_statistics, from_attention
+    from analyses.alignment import error_statistics
 
     if any(system.source_words != systems[0].source_words for system in systems):
         raise RunError("the runs leave out different sentences, so their parts differ; take them one by one")
-    return {
-        system.name: error_statistics(
-            [from_attention(weights) for weights in system.weights], system.sure, system.possible
-        )
-        for system in systems
-    }
+    return {system.name: error_statistics(system.argmax, system.sure, system.possible) for system in systems}
 
 
 def compared_table(request: Request, options: ComparedOptions) -> pd.DataFrame:
@@ -220,6 +249,12 @@ def compared_table(request: Request, options: ComparedOptions) -> pd.DataFrame:
             by_seed(request.runs, {system.run: errors[system.name] for system in systems}), first
         )
     return table.rename(columns={"score": "percent"})[_COMPARED]
+
+
+def _linked_by_argmax(options: AlignmentErrorOptions) -> str:
+    if options.argmax == "words":
+        return "one link a target word, to the source word that it attends to most"
+    return "each target piece is linked to the source piece that it attends to most, and words where any pieces are"
 
 
 def _map_caption(request: Request, options: AlignmentErrorOptions, systems: list[_AlignmentMaps]) -> str:
@@ -275,7 +310,9 @@ def _save_errors(
     for run, digests, system in zip(request.runs, inputs, systems, strict=True):
         error = float(by_argmax[system.name])
         with contextlib.suppress(ValueError):  # NaN without any link: nothing to save
-            result = AlignmentError(aer=error, sentences=len(system.weights), layer=layer, head=head, links=links)
+            result = AlignmentError(
+                aer=error, sentences=len(system.weights), layer=layer, head=head, argmax=options.argmax, links=links
+            )
             ALIGNMENT_ERROR.save(run, digests, result, request.test)
 
 
@@ -289,8 +326,8 @@ def _alignment_error(request: Request, options: AlignmentErrorOptions) -> Figure
     curves = _curves(systems)
     _save_errors(request, options, inputs, systems, curves)
     caption = (
-        "A link wherever a weight is at least the threshold; dotted: one link a target word, to the source word that "
-        "it attends to most. Precision is of possible links, recall of sure ones. "
+        f"A link wherever a weight is at least the threshold; dotted: {_linked_by_argmax(options)}. Precision is of "
+        "possible links, recall of sure ones. "
         f"{_map_caption(request, options, systems)}"
     )
     return alignment_error(curves, caption, _series_styles(request, systems))
@@ -306,6 +343,6 @@ def _alignment_error_lengths(request: Request, options: AlignmentErrorLengthsOpt
     grouped = buckets.preset(systems[0].source_words, options.scheme)
     table = buckets.scores(_errors(systems), grouped).dropna(subset=["score"])
     figure = length_scores(table, "AER (%)", "source length (words)", styles=_series_styles(request, systems))
-    links = "Links by argmax of weights joined to words; lower is better."
+    links = f"Links by argmax: {_linked_by_argmax(options)}; lower is better."
     caption = f"{figure.caption} {links} {_map_caption(request, options, systems)}"
     return replace(figure, name="alignment-error-lengths", title="Alignment error rate by length", caption=caption)

@@ -1,4 +1,4 @@
-"""Controls of the page Attention: part, layer, head, and the file of gold links."""
+"""Controls of the page Attention: part, layer, head, the file of gold links, and what argmax links."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from workbench.app.components.color_scale import color_scale_maximum
 from workbench.evaluation.live_trace import layers_and_heads
 from workbench.figures.options import choices, default
 from workbench.store.runs import Run
+from workbench.views.attention.alignment_error_figures import AlignmentErrorOptions
 from workbench.views.attention.figures import PARTS, AttentionOptions
 
 PART_NAMES = {"cross": "Target → source", "encoder": "Source → source", "decoder": "Target → target"}
+ARGMAX_NAMES = {"words": "Of words", "pieces": "Of pieces"}
 NAMES = {"mean": "Mean", "rollout": "Rollout", "each": "Each"}
 
 
@@ -46,6 +48,15 @@ def _choice(column, option: str, count: int, help_text: str) -> str:
     return column.selectbox(
         option.capitalize(), options, format_func=lambda name: NAMES.get(name, name), key=option, bind="query-params",
         help=help_text or None,
+    )  # fmt: skip
+
+
+def argmax() -> str:
+    """What argmax links, for the option of the figure `alignment-error`."""
+    return st.segmented_control(
+        "Links by argmax", choices(AlignmentErrorOptions, "argmax"), format_func=ARGMAX_NAMES.__getitem__,
+        default=default(AlignmentErrorOptions, "argmax"), required=True, key="argmax", bind="query-params",
+        help="Weights of pieces are joined to words before, or links of pieces after: then a word may have several",
     )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ figure_view.show("alignment", frame.request(compatible_runs, links=gold, **align
 st.subheader("Alignment error over the test set")
 if st.toggle("Compute AER", key="error", bind="query-params", help="Forces every reference through the runs"):
     error_options = {name: value for name, value in attention_options.items() if name in ("layer", "head")}
+    error_options["argmax"] = controls.argmax()
     by_threshold, by_length = st.tabs(["By threshold", "By source length"])
     with by_threshold:
         figure_view.show("alignment-error", frame.request(compatible_runs, links=gold, **error_options))

@@ -183,16 +183,52 @@ def test_runs_of_a_system_are_its_seeds(runs, copied_runs):
         notebook.analyze("alignment-error", trained, head="each", **options)
 
 
-def test_rollout_without_self_attention_is_refused(prepared, tmp_path):
+@pytest.fixture
+def of_pieces(prepared, tmp_path):
+    """A recurrent run whose words have several pieces, untrained, and a file of gold links."""
     run = written_run(tmp_path, "rnn", "rnnsearch:preset=tiny", prepared)
     write_weights(
         run.weights, build(run.config.model, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
     )
     gold = tmp_path / "gold.txt"
     gold.write_text("0-0\n" * len(run.translations("test")), encoding="utf-8")
-    request = Request((run,), options={"links": str(gold), "layer": "rollout"})
+    return run, str(gold)
+
+
+def test_argmax_links_pieces_where_asked(of_pieces):
+    """A word is linked with every word that one of its pieces attends to most, </s> left out."""
+    run, gold = of_pieces
+    test_set, translator = run.translations("test").test_set, core_models.load(run.folder)
+    found, joined_before = [], []
+    for source, target in zip(test_set.sources, test_set.references, strict=True):
+        (one,) = translator.score([source], [target], trace=["decoder.cross_attention"])
+        weights = attention.average(one.trace["decoder.cross_attention"].values)
+        word_of = [
+            sum(piece.startswith("▁") for piece in one.source_tokens[: i + 1]) - 1 for i in range(weights.shape[1])
+        ]
+        links, word = set(), -1
+        for piece, row in zip(one.tokens[:-1], weights, strict=False):
+            word += piece.startswith("▁")
+            links.add((word_of[int(np.argmax(row[:-1]))], word))
+        found.append(links)
+        joined_before.append(
+            alignment.from_attention(attention.to_words(weights, one.tokens, one.source_tokens)[:-1, :-1])
+        )
+    assert found != joined_before
+    for argmax, links in (("pieces", found), ("words", joined_before)):
+        wanted = alignment.alignment_error_rate(links, [{(0, 0)}] * len(links))
+        options = {"links": gold, "argmax": argmax}
+        (compared,) = notebook.analyze("alignment-error", [run], **options)["percent"]
+        assert compared == pytest.approx(100 * wanted, abs=1e-3)
+        assert drawn_aer([run], **options)["rnn, argmax"] == pytest.approx([wanted] * 2, abs=1e-5)
+        kept = ALIGNMENT_ERROR.load(run, of_forced_references(run, "test"), "test")
+        assert (kept.argmax, kept.aer) == (argmax, pytest.approx(wanted, abs=1e-5))
+
+
+def test_rollout_without_self_attention_is_refused(of_pieces):
+    run, gold = of_pieces
     with pytest.raises(RunError, match="needs self-attention on both sides; choose a Transformer"):
-        draw("alignment-error", request)
+        draw("alignment-error", Request((run,), options={"links": gold, "layer": "rollout"}))
 
 
 @pytest.mark.slow
