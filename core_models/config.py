@@ -299,6 +299,12 @@ class SearchConfig(Section):
     penalty: Literal["gnmt", "power"] = Field(
         "power", description="the divisor of log P: length^length_penalty, or ((5 + length) / 6)^length_penalty"
     )
+    penalty_offset: int = Field(
+        0,
+        ge=0,
+        le=LARGEST,
+        description="added to the length in that divisor: 1 for models whose forced language tag `generate` counts",
+    )
     max_length: int = Field(256, gt=0, le=1_000_000, description="longest output, in pieces")
     length_factor: float = Field(
         2.0, gt=0, le=1000, description="an output is at most this many times its source plus length_offset"

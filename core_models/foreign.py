@@ -36,11 +36,15 @@ OF_LANGUAGES = ("m2m_100", "mbart")  # NLLB is an m2m_100
 CHANGING_POSITIONS = ("dynamic", "longrope")  # whose rotations depend on the longest text that was read
 READ = (".json", ".safetensors", ".model", ".spm", ".txt")  # files that decide what a model computes
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-# Settings of `generate` that change what it finds and have no counterpart in our search.
-UNKNOWN_SETTINGS = (
-    "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens",
-    "num_beam_groups", "diversity_penalty", "do_sample",
-)  # fmt: skip
+# Settings of `generate` without a counterpart in our search, each with the values that change nothing.
+NEUTRAL_SETTINGS: dict[str, tuple[object, ...]] = {
+    "no_repeat_ngram_size": (0,), "encoder_no_repeat_ngram_size": (0,), "repetition_penalty": (1.0,),
+    "encoder_repetition_penalty": (1.0,), "min_length": (0, 1), "min_new_tokens": (0,), "num_beam_groups": (1,),
+    "diversity_penalty": (0.0,), "do_sample": (False,), "early_stopping": (False, "never"), "sequence_bias": ({},),
+    "exponential_decay_length_penalty": (), "guidance_scale": (1.0,), "force_words_ids": ([],),
+}  # fmt: skip
+SUPPRESSED = ("suppress_tokens", "begin_suppress_tokens", "bad_words_ids")  # words that are never put out
+FRAME_WORDS = ("pad_token_id", "bos_token_id", "decoder_start_token_id")  # which our search never puts out either
 
 
 @dataclass
@@ -349,15 +353,34 @@ def sizes(config: Mapping[str, Any]) -> ModelConfig:
 
 def search_of(path: Path) -> tuple[SearchConfig, list[str]]:
     """The search that generation_config.json asks for, and the names of its settings without a counterpart."""
-    file = path / "generation_config.json"
-    settings = _json(file) if file.is_file() else {}
-    penalty = settings.get("length_penalty")
-    own = _json(path / "config.json").get("model_type") not in DECODERS  # whose max_length counts the prompt
+    config, file = _json(path / "config.json"), path / "generation_config.json"
+    settings = _json(file) if file.is_file() else config  # where `generate` looks too
+    family, given = config.get("model_type"), settings.get("length_penalty")
+    alpha = 1.0 if given is None else given
+    tags = int(family in OF_LANGUAGES or settings.get("forced_bos_token_id") is not None)
     search = SearchConfig(
         beam=settings.get("num_beams") or SearchConfig().beam,
-        length_penalty=min(max(1.0 if penalty is None else penalty, 0.0), 6.0),
+        length_penalty=min(max(alpha, 0.0), 6.0),
         penalty="power",
-        max_length=settings.get("max_new_tokens") or (own and settings.get("max_length")) or SearchConfig().max_length,
+        penalty_offset=tags,
+        max_length=_longest_output(settings, family in DECODERS, tags),
         length_factor=1000.0,
     )
-    return search, [name for name in UNKNOWN_SETTINGS if settings.get(name) not in (None, 0, 1, 1.0, False)]
+    unknown = [name for name, neutral in NEUTRAL_SETTINGS.items() if settings.get(name) not in (None, *neutral)] + [
+        name for name in SUPPRESSED if _words_in(settings.get(name)) - {settings.get(name) for name in FRAME_WORDS}
+    ]
+    return search, unknown + ["length_penalty"] * (alpha != search.length_penalty)
+
+
+def _longest_output(settings: Mapping[str, Any], decoder_only: bool, tags: int) -> int:
+    """The longest output in pieces: `generate` counts a forced tag too, and in max_length what it begins from."""
+    if settings.get("max_new_tokens"):
+        return max(settings["max_new_tokens"] - tags, 1)
+    if settings.get("max_length") and not decoder_only:
+        return max(settings["max_length"] - 1 - tags, 1)
+    return SearchConfig().max_length
+
+
+def _words_in(suppressed: list[int] | list[list[int]] | None) -> set[int]:
+    """The words of a list that may not be put out, alone or in a sequence."""
+    return {word for entry in suppressed or [] for word in (entry if isinstance(entry, list) else [entry])}

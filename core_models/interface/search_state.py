@@ -80,8 +80,12 @@ class SearchResult:
 
 
 def penalty(length: Tensor | float, config: SearchConfig) -> Any:
-    """The length penalty, divisor of a score: ((5 + length) / 6)^alpha (GNMT) or length^alpha; length with EOS."""
-    base = (5 + length) / 6 if config.penalty == "gnmt" else length
+    """The length penalty, divisor of a score: ((5 + length) / 6)^alpha (GNMT) or length^alpha.
+
+    length: with EOS; the search's `penalty_offset` is added.
+    """
+    counted = length + config.penalty_offset
+    base = (5 + counted) / 6 if config.penalty == "gnmt" else counted
     return base**config.length_penalty
 
 

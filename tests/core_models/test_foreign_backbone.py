@@ -182,11 +182,14 @@ SETTINGS = list(itertools.product((2, 3, 4, 6, 8), (0.0, 0.6, 1.0, 1.4), (10, 16
 @pytest.mark.parametrize(("beam", "alpha", "longest"), sampled(SETTINGS, every=20))
 @torch.no_grad()
 def test_beam_search_finds_what_generate_finds(pairs, name, scaled, ours, beam, alpha, longest):
-    """Hypotheses and scores of 24 sentences."""
+    """Hypotheses and scores of 24 sentences; a language tag is forced, and so counts in the length."""
     pair = pairs(name, scaled, ours)
     family = pair.family
+    tag = family.target[1] if len(family.target) == 2 and family.target[1] != family.begin else None
+    prompt, counted = (family.target, 0) if tag is None else (family.target[:1], 1)
     sources = pair.words([1 + number % 6 for number in range(24)], 6)
-    config = SearchConfig(beam=beam, length_penalty=alpha, penalty="power", max_length=longest, length_factor=100)
+    config = SearchConfig(beam=beam, length_penalty=alpha, penalty="power", penalty_offset=counted,
+                          max_length=longest, length_factor=100)  # fmt: skip
     batch = pair.batch(sources)
     limits = output_limits(batch.source_mask, config, pair.backbone.target_room)
     found = beam_search(pair.system, pair.system.encode(batch), limits, config, record=True)
@@ -197,13 +200,13 @@ def test_beam_search_finds_what_generate_finds(pairs, name, scaled, ours, beam, 
     theirs = pair.theirs.generate(
         padded,
         attention_mask=real.long(),
-        decoder_input_ids=torch.tensor([family.target] * len(sources)),
+        decoder_input_ids=torch.tensor([prompt] * len(sources)),
         decoder_start_token_id=family.target[0],
-        forced_bos_token_id=None,
+        forced_bos_token_id=tag,
         num_beams=beam,
         length_penalty=alpha,
         early_stopping="never",
-        max_new_tokens=longest,
+        max_new_tokens=longest + counted,
         max_length=None,
         suppress_tokens=[family.pad, *([] if family.begin is None else [family.begin])],
         eos_token_id=family.end,

@@ -57,6 +57,8 @@ class CTranslate2Search:
                 f"{self.name}: {ENGINE} divides by length^length_penalty, this search has penalty {search.penalty}; "
                 "give --search penalty=power, or leave --engine out"
             )
+        if search.penalty_offset:
+            raise RunError(f"{self.name}: {ENGINE} adds nothing to the length; give --search penalty_offset=0")
         if search.finished_hypotheses != "drop":
             raise RunError(
                 f"{self.name}: in {ENGINE} finished hypotheses leave the beam; give finished_hypotheses=drop"
