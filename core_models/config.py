@@ -227,7 +227,12 @@ class TrainingConfig(Section):
     max_grad_norm: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     loss_normalization: Literal["tokens", "sentences"] = "tokens"
-    subword_alpha: float | None = Field(None, gt=0, description="sharpness of subword sampling; off when missing")
+    subword_alpha: float | None = Field(
+        None,
+        gt=0,
+        description="of subword sampling: of a unigram vocabulary its sharpness, of BPE the share of merges left out, "
+        "at most 1; off when missing",
+    )
     context_sentences: int = Field(
         0,
         ge=0,
@@ -312,7 +317,9 @@ class SearchConfig(Section):
     length_offset: int = Field(20, ge=0, le=1_000_000)
     n_best: int = Field(1, gt=0, le=LARGEST)
     finished_hypotheses: Literal["drop", "keep"] = Field(
-        "drop", description="drop: they leave the beam; keep: they stay among its best, as in the papers' toolkits"
+        "drop",
+        description="drop: they leave the beam; keep: they stay among its best, as in the papers' toolkits, and one "
+        "cut at the longest output may come first",
     )
     batch_tokens: int = Field(4096, gt=0, le=LARGEST, description="beam x length that are decoded together")
     precision: Literal["full", "bfloat16", "int8"] = Field(

@@ -46,16 +46,11 @@ class Translator:
         self.systems = [system] if isinstance(system, System) else list(system)
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.search = search or SearchConfig()
-        self.wording = HypothesisDecoder(source_vocabulary, target_vocabulary)
+        self.hypothesis_decoder = HypothesisDecoder(source_vocabulary, target_vocabulary)
         try:
-            self.context = ContextUse.of_all(system.context for system in self.systems)
+            self.context = ContextUse.of_ensemble([system.context for system in self.systems])
         except ValueError as error:
             raise TranslatorError(f"these systems cannot be an ensemble: {error}") from None
-        if len({system.context.joined for system in self.systems}) > 1:
-            raise TranslatorError(
-                "these systems cannot be an ensemble: one joins the sentences before to the sentence, another reads "
-                "the sentence alone"
-            )
         self._inference, self._capacity = Inference(self.systems), Capacity()
 
     @property
@@ -81,12 +76,12 @@ class Translator:
 
         documents: an id per sentence, for systems that read context; or contexts: for each sentence a list whose entry
         k is the sentence k + 1 before it (None: there is none), with context_outputs, their translations, if these are
-        read; otherwise sentences have no context. prefix: the forced beginning of each translation. trace: names or
-        patterns of trace arrays to record for the best hypothesis ("decoder.cross_attention", "*"). record: store the
-        search tree (not if `finished_hypotheses` is "keep"). Other keyword arguments change the SearchConfig. Raises,
-        like all methods here, TranslatorError for a request that cannot be fulfilled or does not fit into memory,
-        ConfigError for an invalid search, TextError for documents that are not contiguous or context sentences that are
-        too long.
+        read; otherwise sentences have no context. prefix: the forced beginning of each translation, which may be
+        longer than max_length. trace: names or patterns of trace arrays to record for the best hypothesis
+        ("decoder.cross_attention", "*"). record: store the search tree (not if `finished_hypotheses` is "keep"). Other
+        keyword arguments change the SearchConfig. Raises, like all methods here, TranslatorError for a request that
+        cannot be fulfilled or does not fit into memory, ConfigError for an invalid search, TextError for documents that
+        are not contiguous or context sentences that are too long.
         """
         _check_one_each(
             sources, documents=documents, prefixes=prefix, contexts=contexts, context_outputs=context_outputs
@@ -101,7 +96,7 @@ class Translator:
         config = self.search.changed(search_changes)
         self._check_traceable(trace)
         read = self._read(sources, documents, contexts, context_outputs)
-        prefixes = self.wording.prefixes(prefix) if prefix is not None else None
+        prefixes = self.hypothesis_decoder.prefixes(prefix) if prefix is not None else None
         translations: list[Translation | None] = [None] * len(read)
 
         def search(rows: list[int]) -> list[SearchResult]:
@@ -111,7 +106,7 @@ class Translator:
         for round_rows in itertools.chain(*read.groups(config.batch_tokens, config.beam)):
             for rows, results in self._each("translating", read, config, search, round_rows):
                 for row, result in zip(rows, results, strict=True):
-                    translations[row] = translation = self.wording.translation(read.pieces[row], result)
+                    translations[row] = translation = self.hypothesis_decoder.translation(read.pieces[row], result)
                     read.add_output(row, translation.ids)
         whole = [translation for translation in translations if translation is not None]
         if trace:  # from the piece numbers of the search: the text might be segmented differently
@@ -224,7 +219,8 @@ class Translator:
         )
         read = self._read(sources, documents, contexts, context_outputs)
         translations = [
-            self.wording.given(source, list(words)) for source, words in zip(read.pieces, tokens, strict=True)
+            self.hypothesis_decoder.given(source, list(words))
+            for source, words in zip(read.pieces, tokens, strict=True)
         ]
         self._force_all(read, [translation.ids for translation in translations], translations, names, self.search)
         return [translation.trace or {} for translation in translations]
@@ -266,7 +262,10 @@ class Translator:
         room = self.search.model_copy(update={"beam": samples})  # a sample needs as much memory as a beam
         for rows, samples_by_row in self._each("sampling", read, room, draw):
             for row, hypotheses in zip(rows, samples_by_row, strict=True):
-                drawn[row] = [self.wording.hypothesis(read.pieces[row], hypothesis) for hypothesis in hypotheses]
+                drawn[row] = [
+                    self.hypothesis_decoder.hypothesis(read.pieces[row], hypothesis.under(self.search))
+                    for hypothesis in hypotheses
+                ]
         return drawn
 
     def exact(
@@ -352,15 +351,17 @@ class Translator:
         for row, log_probs, traced in zip(rows, *forced, strict=True):
             if into[row] is None:
                 log_prob = sum(log_probs)
-                into[row] = self.wording.hypothesis(
-                    read.pieces[row], Hypothesis(targets[row], log_prob, log_prob, True, log_probs)
-                )
+                hypothesis = Hypothesis(targets[row], log_prob, log_prob, True, log_probs).under(config)
+                into[row] = self.hypothesis_decoder.hypothesis(read.pieces[row], hypothesis)
             if trace:
                 into[row].trace = traced
 
 
 def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Translator:
-    """Open a run, RUN@step, or several runs as an ensemble. Raises CheckpointError, ConfigError or TranslatorError."""
+    """Open a run, RUN@step, or several runs as an ensemble, with the search settings of the first.
+
+    Raises CheckpointError, ConfigError or TranslatorError.
+    """
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
         raise TranslatorError("no run to load: name one, or several as an ensemble")

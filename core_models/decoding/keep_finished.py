@@ -16,7 +16,6 @@ from core_models.interface.search_state import (
     Steppable,
     candidates,
     differences,
-    penalty,
 )
 from core_models.text.vocabulary import BOS, EOS, PAD
 
@@ -67,7 +66,6 @@ def _search_result(row: int, history: list[tuple[list, list, list]], config: Sea
         finished = real[-1][0] == EOS
         token_ids = [word for word, _ in real if word != EOS]
         totals = [total for _, total in real]
-        normalized = totals[-1] / float(penalty(len(real), config))
-        hypotheses.append(Hypothesis(token_ids, totals[-1], normalized, finished, differences(totals)))
+        hypotheses.append(Hypothesis(token_ids, totals[-1], totals[-1], finished, differences(totals)).under(config))
     hypotheses.sort(key=lambda hypothesis: -hypothesis.normalized)
     return SearchResult(hypotheses[: config.n_best])

@@ -20,7 +20,8 @@ def sampling_logits(values: Tensor, temperature: float = 1.0, top: int | None = 
     logits[..., PAD] = logits[..., BOS] = IMPOSSIBLE
     if top is None:
         return logits
-    return logits.masked_fill(logits < logits.topk(min(top, logits.shape[-1]), dim=-1).values[..., -1:], IMPOSSIBLE)
+    kept = logits.topk(min(top, logits.shape[-1]), dim=-1)  # of equal ones no more than `top`
+    return torch.full_like(logits, IMPOSSIBLE).scatter(-1, kept.indices, kept.values)
 
 
 def sample(

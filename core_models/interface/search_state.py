@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -46,7 +46,8 @@ class Steppable(Protocol):
 class Hypothesis:
     """A hypothesis: piece numbers without EOS, and its scores.
 
-    score: the sum of `token_log_probs` (nats, with EOS when finished); normalized: the score under the length penalty.
+    score: the sum of `token_log_probs` (nats, with EOS when finished); normalized: the score under the length penalty
+    of its search, the score itself where there is none (sampling).
     """
 
     words: list[int]
@@ -54,6 +55,10 @@ class Hypothesis:
     normalized: float
     finished: bool
     token_log_probs: list[float]
+
+    def under(self, config: SearchConfig) -> Hypothesis:
+        """The same with the length penalty of a search."""
+        return replace(self, normalized=self.score / float(penalty(len(self.token_log_probs), config)))
 
 
 @dataclass

@@ -61,6 +61,18 @@ class ContextUse:
             after=readers[0].after,
         )
 
+    @classmethod
+    def of_ensemble(cls, uses: Sequence[ContextUse]) -> ContextUse:
+        """What an ensemble reads; raises ValueError if one of its systems would read another context than alone."""
+        common = cls.of_all(uses)
+        if len({use.joined for use in uses}) > 1:
+            raise ValueError("one joins the sentences before to the sentence, another reads the sentence alone")
+        if common.joined and len({use.sentences for use in uses}) > 1:
+            raise ValueError("they join different numbers of sentences before to the sentence")
+        if len({(use.longest, use.cut) for use in uses if use.sentences}) > 1:
+            raise ValueError("their context_length or long_context differ, so each would read other parts of sentences")
+        return common
+
     def fit(self, ids: Ids, where: str) -> Ids:
         """A context sentence in pieces, truncated if `cut`; raises TextError if it is too long."""
         if len(ids) <= self.longest:

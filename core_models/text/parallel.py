@@ -150,6 +150,10 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 def _encode(path: Path, number: int, line: str) -> bytes:
     """Encode a line for a file; raises TextError for a line that would not be read back unchanged."""
     forbidden = [name for sign, name in (("\n", "a line end"), ("\0", "a NUL")) if sign in line]
+    if number == 1 and line.startswith(_BYTE_ORDER_MARK):
+        raise TextError(
+            f"{path}:1: the sentence begins with a byte-order mark, which readers drop; remove it: {line!r}."
+        )
     if forbidden or line.endswith("\r"):
         raise TextError(
             f"{path}:{number}: the sentence holds {[*forbidden, 'a line end'][0]}; replace it by a space: {line!r}."

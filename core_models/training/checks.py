@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from core_models.config import RunConfig, TrainingConfig
 from core_models.decoding.inputs import EncodedInputs
 from core_models.decoding.quantization import check_quantizable
@@ -28,6 +30,13 @@ def check_decoding(config: RunConfig, system: System, score: Score | None, rewar
         raise ConfigError(f"early_stopping.metric: {metric} needs a score function handed to fit(score=...)")
     if config.search.precision == "int8":
         check_quantizable(system)
+
+
+def check_sampling(training: TrainingConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
+    """Raise TextError for a `subword_alpha` with which a vocabulary samples no segmentations."""
+    if training.subword_alpha is not None:
+        for vocabulary in vocabularies:
+            vocabulary.sample("a", training.subword_alpha, random.Random(0))
 
 
 def check_context(training: TrainingConfig, system: System, prepared: Prepared) -> None:

@@ -21,7 +21,7 @@ from core_models.system_builder import build, parameters
 from core_models.text.batch_loader import BatchLoader
 from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
-from core_models.training.checks import check_context, check_decoding, check_dev
+from core_models.training.checks import check_context, check_decoding, check_dev, check_sampling
 from core_models.training.compilation import compile_parts
 from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
@@ -58,6 +58,9 @@ def fit(
     training = config.training
     if device != "auto":
         check_device(device)
+    minutes = training.max_minutes if minutes is None else minutes
+    if minutes is not None and minutes <= 0:
+        raise ConfigError(f"max_minutes: {minutes:g} leaves no time to train; give more, or leave it out")
     processes = _processes(device)
     torch.manual_seed(training.seed)
     prepared = Prepared.open(config.data_folder(folder))
@@ -67,6 +70,7 @@ def fit(
     vocabularies = _vocabularies(folder, prepared)
     system.to(processes.device)
     check_decoding(config, system, score, reward)
+    check_sampling(training, vocabularies)
     check_context(training, system, prepared)
     check_dev(config, system, prepared, vocabularies)
     freeze(system, training.trainable_params)
@@ -78,7 +82,7 @@ def fit(
         try:
             if not loop.progress.finished:
                 _write_start(loop, timed, going_on)
-                return loop.run(minutes or training.max_minutes)
+                return loop.run(minutes)
             if loop.log is not None and not loop.log.ended:  # killed between the last state and the last line
                 loop.write("end", **loop.progress.ending())
             return loop.progress
@@ -173,6 +177,13 @@ def _prepared_loop(
             f"{folder}: its state is {progress.batch} batches into an epoch of {len(loader.text)} sentences; move the "
             "state's folder away to go on from the one before it"
         )
+    main = accelerator.is_main_process
+    if progress.replan(len(loader.plan(progress.epoch))) and main:
+        logging.getLogger(__name__).warning(
+            "%s: its batches are others now; it goes on at batch %d of %d, so of this epoch some sentences are read "
+            "twice, others not",
+            *(folder, progress.batch, progress.batches),
+        )
     if training.compile:
         compile_parts(system, training.compile)
     weight = training.adequacy.weight
@@ -182,7 +193,6 @@ def _prepared_loop(
         sampler = SelfCriticalSampler(
             system, loader.text, vocabularies[1], config.search, reward, training.adequacy.samples, accelerator
         )
-    main = accelerator.is_main_process
     log = TrainingLog(folder, progress.step, training.tensorboard, going_on) if main else None
     loop = Loop(
         folder=folder,
@@ -222,6 +232,10 @@ def _progress(
     elif training.init_from is not None:
         progress.unmatched = initialize_from(system, training.init_from, vocabularies, training.init_params)
     _check_same_state(accelerator, folder, progress.step)
+    if progress.watch(training.early_stopping.metric) and accelerator.is_main_process:
+        logging.getLogger(__name__).warning(
+            "%s: early_stopping.metric is another now; the next validation counts as the best so far", folder
+        )
     going_on = progress.reopen(training)
     if state is None or progress.processes != processes:
         torch.manual_seed(training.seed + progress.step + rank)
@@ -341,7 +355,7 @@ def _on_cpu(device: str) -> bool:
 
 def _optimizer(system: System, training: TrainingConfig) -> torch.optim.Optimizer:
     return torch.optim.AdamW(
-        [parameter for parameter in system.parameters() if parameter.requires_grad],
+        [(name, parameter) for name, parameter in system.named_parameters() if parameter.requires_grad],
         lr=training.learning_rate,
         betas=training.betas,
         eps=1e-9,

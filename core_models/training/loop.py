@@ -98,6 +98,7 @@ class Loop:
             while group := list(itertools.islice(batches, training.accumulate)):
                 yield group
             progress.epoch, progress.batch = progress.epoch + 1, 0
+            progress.batches = len(self.loader.plan(progress.epoch))
 
     def step(self, group: list[Batch]) -> UnreadUpdate:
         """One update, skipped on the device if a loss or the gradient is not finite; the same on every process."""
@@ -151,7 +152,8 @@ class Loop:
         if self.accelerator.num_processes > 1:
             raise TrainingError(
                 f"{self.folder}: out of memory ({cause}); {self._last_state()}. Halve batch_tokens and double "
-                f"accumulate in config.yaml, then go on: workbench resume {self.folder}"
+                "accumulate in config.yaml (of this epoch some sentences are then read twice, others not), then go on: "
+                f"workbench resume {self.folder}"
             )
         self._log_cut(words, cause)
 
@@ -249,7 +251,7 @@ class Loop:
         self._began = time.perf_counter() - self.progress.seconds
         self._window = Window(self.progress.window)
         self._threads = ThreadsByLoad(self.accelerator.device, self.accelerator.num_processes)
-        deadline = time.perf_counter() + 60 * minutes if minutes else math.inf
+        deadline = math.inf if minutes is None else time.perf_counter() + 60 * minutes
         groups, late = self.groups(), False
         self.system.train()
         try:
@@ -333,7 +335,7 @@ class Loop:
         if ended or enough:
             progress.finished, progress.reason = True, "early stopping" if enough else "all steps done"
             if progress.batch >= len(self.loader.plan(progress.epoch)):
-                progress.epoch, progress.batch = progress.epoch + 1, 0
+                progress.epoch, progress.batch, progress.batches = progress.epoch + 1, 0, 0
         if saving:
             # Out of time before any validation: save weights anyway, so that the run can be used.
             self.save(best=best or (late and progress.best is None), checkpoint=due or keep)

@@ -44,6 +44,11 @@ def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer, processes: in
                 f"{folder}: {trained} tensors were trained here and now {len(parameters)} are, by other settings or an "
                 "older version, so the optimiser's numbers are of others; begin from its weights: init_from"
             )
+        if unlike := _unlike(groups, optimizer):
+            raise CheckpointError(
+                f"{folder}: {unlike} was trained here and now is not (trainable_params), so the optimiser's numbers "
+                "are of others; begin from its weights: init_from"
+            )
         if not all(type(index) is int and 0 <= index < trained for index in moments):
             raise ValueError("there are moments of no parameter")
         checked = {index: _moments(values, parameters[index], index) for index, values in moments.items()}
@@ -93,6 +98,15 @@ def _trained(groups: list[Any]) -> int:
     if indices != list(range(len(indices))):
         raise ValueError("the parameters of the optimizer are not in order")
     return len(indices)
+
+
+def _unlike(groups: list[Any], optimizer: torch.optim.Optimizer) -> str | None:
+    """The name of a stored parameter whose place another one has now; states of earlier versions have no names."""
+    stored = [name for group in groups for name in dict(group).get("param_names", ())]
+    if not stored:
+        return None
+    now = [name for group in optimizer.param_groups for name in group["param_names"]]
+    return next((name for name, other in zip(stored, now, strict=True) if name != other), None)
 
 
 def _moments(values: Mapping[str, Any], parameter: Tensor, index: int) -> dict[str, Tensor]:

@@ -16,11 +16,11 @@ Count = Annotated[int, Field(ge=0, le=1 << 53)]
 
 
 class Progress(BaseModel):
-    """The progress of training. batch: batches of `epoch` done, on each of `processes`.
+    """The progress of training. batch: batches of `epoch` done, of `batches` on each of `processes`.
 
-    Scores are higher-is-better. window: sums since the last line of the log. skipped: steps skipped in a row.
-    precision: in which it trains; text: `Prepared.splits_digest` of what it trains on; both "" in states of earlier
-    versions.
+    best: of `metric`, higher is better. window: sums since the last line of the log. skipped: steps skipped in a row.
+    precision: in which it trains; text: `Prepared.splits_digest` of what it trains on. States of earlier versions have
+    "" for metric, precision and text, and 0 for batches.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -28,9 +28,11 @@ class Progress(BaseModel):
     step: Count = 0
     epoch: Count = 0
     batch: Count = 0
+    batches: Count = 0
     tokens: Count = 0
     seconds: float = Field(0.0, ge=0)
     best: float | None = None
+    metric: str = ""
     best_step: Count = 0
     validations_without_gain: Count = 0
     reductions: Count = 0
@@ -65,7 +67,23 @@ class Progress(BaseModel):
 
     def adopt(self, processes: int) -> None:
         """Continue with another number of processes, at about the same position in the epoch."""
-        self.batch, self.processes = self.batch * self.processes // processes, processes
+        self.batch, self.batches, self.processes = self.batch * self.processes // processes, 0, processes
+
+    def replan(self, batches: int) -> bool:
+        """Continue in a plan of so many batches, at about the same position; returns whether it has another number."""
+        other = self.batches not in (0, batches)
+        if other:
+            self.batch = self.batch * batches // self.batches
+        self.batches = batches
+        return other
+
+    def watch(self, metric: str) -> bool:
+        """Judge validations by this metric from now on; returns whether the best value of another was forgotten."""
+        other = self.metric not in ("", metric) and self.best is not None
+        if other:
+            self.best, self.validations_without_gain, self.plateau_waits = None, 0, 0
+        self.metric = metric
+        return other
 
 
 def states(folder: Path) -> list[Path]:

@@ -58,6 +58,8 @@ def test_scoring_a_translation_says_what_the_search_said(translator, sources):
     for (_, searched), forced in zip(found, scored, strict=True):
         assert forced.tokens == searched.tokens
         assert forced.token_log_probs == pytest.approx(searched.token_log_probs, abs=1e-4)
+        assert forced.score == pytest.approx(searched.score, abs=1e-4)
+        assert forced.score != pytest.approx(forced.log_prob, abs=1e-4)
 
 
 @pytest.mark.parametrize("finished", ["drop", "keep"])
@@ -166,6 +168,8 @@ def test_samples_come_in_order_and_by_seed(translator, sources):
     assert [[draw.ids for draw in drawn] for drawn in one] != [[draw.ids for draw in drawn] for drawn in other]
     pieces = [translator.source_vocabulary.pieces(ids) for ids in translator.source_vocabulary.encode(sources)]
     assert [drawn[0].source_tokens[:-1] for drawn in one] == pieces
+    for draw in (draw for drawn in one for draw in drawn):
+        assert draw.score == pytest.approx(draw.log_prob / len(draw.tokens) ** translator.search.length_penalty)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def measure_trained(run: Run, test: str, threads: int, quantizations: tuple[str,
 def _texts(opened: CTranslate2Search, translator: Translator, lines: list[str]) -> list[str]:
     """The translations alone: CTranslate2's time does not include our log-probabilities."""
     best = [hypotheses[0] for hypotheses in opened.hypotheses(translator.source_vocabulary, lines)]
-    return [translator.wording.given([], tokens).text for tokens in best]
+    return [translator.hypothesis_decoder.given([], tokens).text for tokens in best]
 
 
 def _others(lines: list[str], ours: list[str]) -> list[int]:

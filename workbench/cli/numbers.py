@@ -10,8 +10,8 @@ from typer.core import TyperCommand
 
 LARGEST = (1 << 31) - 1  # default bound of an option: C libraries count no further
 
-Seed = Annotated[int, typer.Option(help="Random seed", min=0, max=(1 << 63) - 1)]
-
+MOST_SEED = (1 << 63) - 1
+Seed = Annotated[int, typer.Option(help="Random seed", min=0, max=MOST_SEED)]
 
 Resamples = Annotated[int, typer.Option("--n-resamples", help="Number of bootstrap resamples", min=1, max=1_000_000)]
 

@@ -22,7 +22,7 @@ from workbench.cli.arrays import (
     array_settings,
     submit_works,
 )
-from workbench.cli.numbers import Seed
+from workbench.cli.numbers import MOST_SEED
 from workbench.cli.shared import (
     Device,
     RunPath,
@@ -90,10 +90,14 @@ def translate(
     num_samples: Annotated[
         int, typer.Option(help="Number of translations to sample per sentence, instead of beam search", max=10_000)
     ] = 0,
-    temperature: Annotated[float, typer.Option(help="Sampling temperature")] = 1.0,
-    seed: Seed = 1,
+    temperature: Annotated[float | None, typer.Option(help="Sampling temperature; by default 1")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the samples; by default 1", min=0, max=MOST_SEED)
+    ] = None,
     save_beams: Annotated[bool, typer.Option(help="Save beam-search trees (with --test)")] = False,
-    ensemble: Annotated[bool, typer.Option(help="Decode --input with all the runs as an ensemble")] = False,
+    ensemble: Annotated[
+        bool, typer.Option(help="Decode --input with all the runs as an ensemble, by the search of the first")
+    ] = False,
     search: Search = None,
     engine: Engine = ENGINES[0],
     device: Device = "cpu",
@@ -120,12 +124,15 @@ def translate(
     if num_samples < 0:
         refuse(f"--num-samples {num_samples}: draw at least one")
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
+    drawing = {"temperature": temperature, "seed": seed}
+    sampling: dict[str, Any] = {name: value for name, value in drawing.items() if value is not None}
     settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
     if settings is not None:
         _refuse_with("--launcher submitit", input=input, engine=engine != ENGINES[0])
     if test is not None:
         file_options = {"doc_ids": doc_ids, "context": context, "context_target": context_target}
         _refuse_with("--test", output=output, prefix=prefix, num_samples=num_samples, ensemble=ensemble, **file_options)
+        _refuse_with("--test", **dict.fromkeys(sampling, True))
         if settings is not None:
             work = translating(test, tasks, device, settings, save_beams, **changes)
             submit_works({str(run): [work] for run in runs}, "translate", settings)
@@ -138,6 +145,8 @@ def translate(
     if num_samples:
         narrowed = {name: changes[name] is not None for name in ("beam", "length_penalty", "n_best")}
         _refuse_with("--num-samples", prefix=prefix, search=search, **narrowed)
+    else:
+        _refuse_with("--input without --num-samples", **dict.fromkeys(sampling, True))
     assert input is not None  # since there is no --test
     _check_file(runs, input, output, num_samples, ensemble)
     if doc_ids is not None and (context or str(input) == "-"):
@@ -149,7 +158,7 @@ def translate(
     documents = _documents(input, doc_ids) if translator.context.sentences and not context else None
     context_arguments = _standing_before(translator, len(lines), documents, context, context_target)
     if num_samples:
-        lists: Lists | None = translator.sample(lines, num_samples, temperature, seed=seed, **context_arguments)
+        lists: Lists | None = translator.sample(lines, num_samples, **sampling, **context_arguments)
     else:
         by = _engine_of(engine, open_run(runs[0]), device)
         lists = _searched(

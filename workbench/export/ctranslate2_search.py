@@ -115,7 +115,7 @@ class CTranslate2Search:
             log_probs = trace["log_prob"].values.tolist()
             total = sum(log_probs)
             yield replace(
-                translator.wording.given(ids, tokens),
+                translator.hypothesis_decoder.given(ids, tokens),
                 token_log_probs=log_probs,
                 log_prob=total,
                 score=total / penalty(len(tokens), self.search),

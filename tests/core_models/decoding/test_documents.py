@@ -241,6 +241,19 @@ def test_joined_and_single_sentences_are_no_ensemble(prepared):
         translator_of(prepared, "concatenation", "transformer")
 
 
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (("concatenation:context_sentences=1", "concatenation"), "they join different numbers of sentences before"),
+        (("qcn:context_length=4,long_context=cut", "han-encoder:long_context=cut"), "context_length or long_context"),
+        (("qcn", "han-encoder:long_context=cut"), "context_length or long_context differ"),
+    ],
+)
+def test_systems_that_would_read_another_context_than_alone_are_no_ensemble(prepared, names, why):
+    with pytest.raises(TranslatorError, match=f"these systems cannot be an ensemble: .*{why}"):
+        translator_of(prepared, *names)
+
+
 def test_what_does_not_fit_is_refused(prepared, document):
     sources, documents = document
     plain, reader, outputs = (translator_of(prepared, name) for name in ("transformer", "qcn", "han"))

@@ -108,6 +108,12 @@ def test_samples_are_a_function_of_the_seed_and_carry_plain_log_probabilities():
         assert drawn.token_log_probs == pytest.approx(told, abs=1e-9)
 
 
+@pytest.mark.parametrize("top", [1, 3])
+def test_of_equal_words_no_more_than_top_are_drawn(top):
+    _, counts = frequencies(torch.zeros_like(random_table(1, 7, 8)), 200, top=top)
+    assert len({words[0] for words in counts}) == top
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_an_ensemble_of_one_is_the_system(name):
     system, batch = random_system(name), collate(random_sentences([4, 2], 1))

@@ -49,6 +49,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     for unwritable, why in (("two\nlines", "a line end"), ("a\0b", "a NUL"), ("a\ud800", "half a surrogate pair")):
         with pytest.raises(TextError, match=f"text:2: .*{why}"):
             write_lines(tmp_path / "text", ["new", unwritable])
+    with pytest.raises(TextError, match=r"text:1: .* a byte-order mark, which readers drop"):
+        write_lines(tmp_path / "text", ["\ufeffnew"])
     assert read_lines(tmp_path / "text") == ["old"]
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -62,6 +62,12 @@ WRONG = [
         ("translate", "RUN", "--input", "FILE", "--num-samples", "2", "--beam", "3", "--n-best", "2"),
         "--beam, --n-best would change nothing beside --num-samples",
     ),
+    (
+        ("translate", "RUN", "--input", "FILE", "--temperature", "0.5", "--seed", "0"),
+        "--temperature, --seed would change nothing beside --input without --num-samples",
+    ),
+    (("translate", "RUN", "--test", "test", "--seed", "3"), "--seed would change nothing beside --test"),
+    (("resume", "RUN", "--max-minutes", "0"), "max_minutes: 0 leaves no time to train"),
     (("adequacy", "RUN", "--aligner", "FILE"), "in.txt: no aligner can be read here"),
     (
         ("data", "train-aligner", "--source", "BLANK", "--target", "FILE", "--out", "a.npz"),
