@@ -13,7 +13,19 @@ from tests.bad_input.conftest import SOURCES, TARGETS
 
 pytestmark = pytest.mark.long
 
-PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "dev.en,dev.de", "--vocab-size", 38, "--out", "prepared")
+PREPARE = (
+    "data",
+    "prepare",
+    "--train",
+    "x.en,x.de",
+    "--dev",
+    "dev.en,dev.de",
+    "--vocab-size",
+    38,
+    "--out",
+    "prepared",
+    "--replace",
+)
 
 
 def _joined(lines: list[str], end: str = "\n") -> bytes:

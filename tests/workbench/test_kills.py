@@ -44,7 +44,10 @@ pytestmark = [
     *([] if KILLS == "few" else [pytest.mark.exhaustive]),
 ]
 
-PREPARE = ("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de", "--out", "text", "--vocab-size", 38)
+PREPARE = (
+    *("data", "prepare", "--train", "x.en,x.de", "--dev", "x.en,x.de"),
+    *("--out", "text", "--vocab-size", 38, "--replace"),
+)
 CONTROLLED = ("data", "controlled", "--out", "corpus", "--sentences", 12, "--dev", 4, "--test", 4)
 OUTSIDE = ("runs", "import-translations", "--test", "news", "--source", "x.en", "--reference", "x.de", "--out", "out")
 SCORES = ("figure", "scores", "--run", "runs/one", "--option")

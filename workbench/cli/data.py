@@ -66,10 +66,13 @@ def data_prepare(
         int, typer.Option(help="Maximum sentence length in subwords; longer pairs are left out", min=1)
     ] = 256,
     seed: Seed = 1,
+    replace: Annotated[bool, typer.Option("--replace", help="Write over text that was prepared in the folder")] = False,
 ) -> None:
     """Train a SentencePiece vocabulary and binarize parallel text; `.docids` beside a source file are taken along."""
-    from core_models.text.prepared import prepare
+    from core_models.text.prepared import MANIFEST, prepare
 
+    if (out / MANIFEST).exists() and not replace:
+        refuse(f"{out} holds prepared text, which runs may be trained on; give another --out, or --replace")
     tests = {}
     for setting in test or []:
         name, sign, files = setting.partition("=")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,6 +167,7 @@ def translate(
             translator, lines, {**changes, **context_arguments, **({"prefix": prefix} if prefix else {})}, by
         )
     if lists is not None:
+        lists = _without_empty(lines, lists)
         one_each = (num_samples or changes["n_best"] or translator.search.n_best) == 1
         _write(_texts(lists, one_each), output)
 
@@ -234,8 +237,9 @@ def _say_alone(translator: Translator, options: str) -> None:
 
 def _loaded(runs: list[Path], device: str) -> Translator:
     import core_models
+    from workbench.store.runs import open_run
 
-    return core_models.load(runs[0] if len(runs) == 1 else list(runs), own_device(device))
+    return core_models.load([open_run(run).reference for run in runs], own_device(device))
 
 
 def _searched(
@@ -246,6 +250,17 @@ def _searched(
 
     translations = (engine.translate if engine else translate_lines)(translator, lines, **changes)
     return None if translations is None else [[best, *best.n_best] for best in translations]
+
+
+def _without_empty(lines: Sequence[str], lists: Lists) -> Lists:
+    """The lists with an empty translation of each empty line, for which a system has nothing to translate."""
+    empty = [not line.strip() for line in lines]
+    if any(empty):
+        say(f"{sum(empty)} of {len(lines)} lines are empty, and so are their translations", err=True)
+    return [
+        [replace(hypothesis, text="") for hypothesis in hypotheses] if is_empty else hypotheses
+        for is_empty, hypotheses in zip(empty, lists, strict=True)
+    ]
 
 
 def _texts(lists: Lists, one_each: bool) -> list[str]:
@@ -363,13 +378,12 @@ def score(
     device: Device = "cpu",
 ) -> None:
     """Force-decode given translations: one line each with its log-probability (nats) and its number of tokens."""
-    import core_models
     from core_models.text.parallel import read_parallel
 
     if rank() != 0:
         return  # one process does it all
     _require_models([run])
-    text, translator = read_parallel(source, target, doc_ids), core_models.load(run, device)
+    text, translator = read_parallel(source, target, doc_ids), _loaded([run], device)
     _check_docids(translator, run, doc_ids)
     if text.documents is None:
         _say_alone(translator, "--doc-ids")

@@ -23,7 +23,7 @@ from workbench.experiments.data import Say, prepare_data
 from workbench.experiments.grid import Cell, cells, read_experiment
 from workbench.experiments.runner import check_systems, run_experiment
 from workbench.jobs import safe_path
-from workbench.store.runs import RunError
+from workbench.store.runs import WORKER_LOG, RunError
 
 if TYPE_CHECKING:
     import submitit
@@ -56,7 +56,7 @@ def run_in_processes(
     command = safe_path.module("workbench.cli", "experiment", "run", str(file), "--runs", str(root))
     command += [part for name in only for part in ("--only", name)]
     command += [] if minutes is None else ["--max-minutes", str(minutes)]
-    logs = [root / experiment.name / f"worker-{number}.log" for number in range(1, len(devices) + 1)]
+    logs = [root / experiment.name / WORKER_LOG.format(number) for number in range(1, len(devices) + 1)]
     workers: list[subprocess.Popen[bytes]] = []
     with _received_interrupts() as interrupts:
         try:

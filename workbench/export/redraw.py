@@ -46,7 +46,8 @@ class Made(Section):
 
 
 UNEXPLAINED = (
-    "runs and versions are as they were, so the way it is drawn changed, or this processor computes other last digits"
+    "runs and versions are as they were, so the way it is drawn changed, or another processor or number of threads "
+    "computes other last digits"
 )
 
 
@@ -108,7 +109,7 @@ def _changes(made: Made, drawn: DrawnFigure) -> list[str]:
         now = digests_of(run, drawn.recipe.drawing, drawn.request)
         recorded = made.digests.get(run.name, {})
         other = [part for part in recorded.keys() | now.keys() if recorded.get(part) != now.get(part)]
-        changes += [f"{run.name} has another {part}" for part in sorted(other)]
+        changes += [f"{run.name} ({run.folder}) has another {part}" for part in sorted(other)]
     files = spec.portable(spec.recipe_of(drawn.recipe.drawing, drawn.request)).files
     changes += [
         f"the file of {option} is another one"

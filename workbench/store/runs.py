@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ __all__ = [
     "ALIGNERS",
     "OUTSIDE",
     "PRECISION",
+    "WORKER_LOG",
     "OutsideConfig",
     "Run",
     "RunError",
@@ -51,7 +53,8 @@ __all__ = [
 
 _DECISIVE = (CONFIG, *(f"vocabulary/{side}.model" for side in ("source", "target")))
 ALIGNERS, PRECISION = "aligners", "precision.json"
-BESIDE_RUNS = {"data", "corpus", ALIGNERS, PRECISION}  # what a folder of runs holds beside them
+WORKER_LOG = "worker-{}.log"
+BESIDE_RUNS = ("data", "corpus", ALIGNERS, PRECISION, WORKER_LOG.format("*"))  # what a folder of runs holds beside them
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
 _LOG_END_BYTES = 16_384  # of a training log, in which its last event stands
 
@@ -347,8 +350,8 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
 
 
 def lies_beside_runs(path: Path) -> bool:
-    """Return True for what a folder of runs holds beside them: text, word aligners, the precision of a grid."""
-    return path.name in BESIDE_RUNS and not os.path.lexists(path / CONFIG)
+    """Return True for what a folder of runs holds beside them: text, word aligners, precision and logs of a grid."""
+    return any(fnmatchcase(path.name, name) for name in BESIDE_RUNS) and not os.path.lexists(path / CONFIG)
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[Run]:

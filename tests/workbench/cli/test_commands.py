@@ -123,7 +123,7 @@ def test_controlled_text_can_be_prepared_from_files_archives_tables_and_document
 
 def test_a_file_and_standard_input_are_translated_line_by_line(demo_runs, tmp_path):
     run = demo_runs / "demo" / "transformer"
-    lines = ["the dog sleeps .", "", "ein Größenwahn .", ""]
+    lines = ["the dog sleeps .", "a cat .", "ein Größenwahn .", "x"]
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     invoke("translate", run, "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt")
     found = (tmp_path / "out.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
@@ -137,6 +137,22 @@ def test_a_file_and_standard_input_are_translated_line_by_line(demo_runs, tmp_pa
         f"{number}\t{one.score:.4f}\t{one.text}" for number, several in enumerate(lists) for one in several
     ]
     assert best == invoke("translate", run, "--input", tmp_path / "in.txt", "--search", "n_best=2", "--beam", 2)
+
+
+@pytest.mark.parametrize("options", [(), ("--n-best", 2, "--beam", 2), ("--num-samples", 2)])
+def test_an_empty_line_has_an_empty_translation(demo_runs, options):
+    """A system would make up a sentence for it."""
+    result = CliRunner().invoke(
+        cli.app, ["translate", str(demo_runs / "demo" / "transformer"), "--input", "-", *map(str, options)],
+        input="the dog sleeps .\n \n\na cat .\n",
+    )  # fmt: skip
+    assert "2 of 4 lines are empty, and so are their translations" in result.stderr
+    if not options:
+        assert [bool(line) for line in result.stdout.split("\n")] == [True, False, False, True, False]
+        return
+    texts = {(number, text) for number, _, text in (line.split("\t") for line in result.stdout.splitlines())}
+    assert {number for number, text in texts if not text} == {"1", "2"}
+    assert {number for number, text in texts if text} == {"0", "3"}
 
 
 def test_a_run_whose_search_asks_for_several_prints_them(copied_runs, tmp_path):

@@ -89,6 +89,10 @@ WRONG = [
     (("figure", "beam-tree", "--run", "RUN", "--option", "colour=red"), "colour"),
     (("figure", "scores"), "no run is chosen"),
     (("data", "prepare", "--train", "FILE", "--dev", "FILE", "--out", "OUT"), "write SOURCE,TARGET or FILE.tsv"),
+    (
+        ("data", "prepare", "--train", "FILE,FILE", "--dev", "FILE,FILE", "--out", "DATA"),
+        "holds prepared text, which runs may be trained on; give another --out, or --replace",
+    ),
     (("experiment", "run", "NOWHERE"), "there is no such file"),
     (("experiment", "run", "FILE", "--launcher", "submitit", "--processes", "2"), "are for this machine"),
     (("translate", "RUN", "--test", "test", "--launcher", "pbs"), "--launcher 'pbs': choose local or submitit"),

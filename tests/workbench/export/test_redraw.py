@@ -61,7 +61,8 @@ def test_a_changed_run_is_named(copied_runs, tmp_path):
     hypotheses.write_text("".join(f"{line} mehr\n" for line in lines), encoding="utf-8")
     again = draw_again(file, copied_runs)
     assert not again.same
-    assert again.changes == ("demo/transformer has another translations",)
+    folder = copied_runs / "demo" / "transformer"
+    assert again.changes == (f"demo/transformer ({folder}) has another translations",)
 
 
 def test_a_file_says_how_its_numbers_came_about(demo_runs, tmp_path):

@@ -93,6 +93,7 @@ def test_all_of_a_group_are_its_runs_without_the_text_and_aligners_beside_them(c
     group = copied_runs / "demo"
     (group / "aligners").mkdir()
     (group / "precision.json").write_text("{}")
+    (group / "worker-1.log").write_text("")
     shown = CliRunner().invoke(cli.app, ["evaluate", *map(str, sorted(group.glob("[!.]*"))), "--test", "test"])
     assert shown.exit_code == 0, shown.output
     systems = {line.split("\t")[0] for line in shown.stdout.splitlines()[1:]}

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import core_models
 from analyses import aligner as aligners
 from core_models.resources import data_folder
 from tests.kinds import sampled
+from workbench import cli
 from workbench.evaluation import adequacy
 from workbench.evaluation.live_trace import trace_sentence
 from workbench.evaluation.result_cache import of_translations
@@ -63,6 +65,16 @@ def test_a_command_names_an_exhibit_as_listed_and_a_run_by_its_path(empty, monke
     monkeypatch.chdir(tmp_path)
     assert open_run(NAMES[0], empty).argument == str(own.folder)
     assert path_of(own) == f"runs/{NAMES[0]}"
+
+
+def test_commands_translate_and_score_with_an_exhibit(empty, tmp_path):
+    (tmp_path / "in.txt").write_text("the dog sleeps .\n", encoding="utf-8")
+    (found,) = core_models.load(open_run(NAMES[0], empty).folder).translate(["the dog sleeps ."])
+    file, name = str(tmp_path / "in.txt"), NAMES[0]
+    assert CliRunner().invoke(cli.app, ["translate", name, "--input", file]).stdout.strip() == found.text
+    (tmp_path / "out.txt").write_text(f"{found.text}\n", encoding="utf-8")
+    scored = CliRunner().invoke(cli.app, ["score", name, "--source", file, "--target", str(tmp_path / "out.txt")])
+    assert float(scored.stdout.split("\t")[0]) == pytest.approx(found.log_prob, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", sampled(NAMES, every=3))

@@ -177,7 +177,9 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
     differences = map_differences(tables, baseline) if options.difference else None
     compared = len(tables) if differences is None else 2 * len(tables) - 1  # one of each run but the baseline
     mixed = part != "encoder" and layer == "rollout"
-    sums = "Of source and target together a row sums to one." if mixed else "Rows sum to one."
+    keys_down = part == "cross" and across == 1 and len(request.runs) > 1
+    line = "column" if keys_down else "row"
+    sums = f"Of source and target together a {line} sums to one." if mixed else f"{line.capitalize()}s sum to one."
     shares = shares_caption(traces) if part == "cross" else ""
     rule = " Words: the sum over a key's pieces, the mean over a query's." if options.words else ""
     return attention_maps(
@@ -187,7 +189,7 @@ def _attention(request: Request, options: AttentionOptions) -> Figure:
         columns=across if across > 1 else min(compared, MOST_BESIDE),
         caption=f"{_maps_caption(layer, head, part)}, along {options.target_text}. {sums}{rule}{shares}",
         limit=options.limit,
-        keys_down=part == "cross" and across == 1 and len(request.runs) > 1,
+        keys_down=keys_down,
         differences=differences,
         sides=SIDES[part],
     )

@@ -25,6 +25,12 @@ heading(
     "Translate a sentence with every chosen run. To ask what would follow a prefix, type it, or click a subword or a "
     "node of a tree.",
 )
+
+
+def _take(sentence: str) -> None:
+    st.session_state["source"] = sentence
+
+
 frame = empty_states.require_runs(translated=False)
 frame = page_sections.any_compatible(frame, "is trained", lambda run: bool(sections.trained_runs([run])))
 runs = sections.trained_runs(frame.chosen)
@@ -40,6 +46,8 @@ typed = st.text_area(
     "Source", placeholder=line, height=80, key="source", bind="query-params",
     help="Tokenized as in the training data. Left empty: the sentence chosen in the sidebar.",
 )  # fmt: skip
+if line and not typed:
+    st.button("Edit this sentence", icon=":material/edit:", on_click=_take, args=(line,), key="take")
 before = document_context_input.field(frame, runs, typed)
 losses = any(map(decoding.has_test_losses, runs))
 columns = st.columns([4, 2, 2, 2, *([2] if losses else [])])
@@ -54,11 +62,13 @@ n_best = columns[3].number_input(
     "n-best", 1, decoding.MOST_BEAMS, 5, key="best", bind=sidebar.whole_number_bind("best")
 )
 test_loss = decoding.test_loss(columns[4]) if losses else None
-source = (typed or line).strip()
+source = " ".join((typed or line).split())
 if not source:
     empty_states.empty_state("Type a sentence above.")
     st.stop()
 st.text(source)
+if "\n" in typed.strip():
+    st.caption("The lines are read as one sentence.")
 
 continued = []
 compatible_runs = context_aware_runs(runs)

@@ -45,6 +45,17 @@ def test_attention_of_the_runs_stands_side_by_side(pair):
     )
 
 
+@pytest.mark.parametrize(
+    ("runs", "part", "sums"), [(1, "cross", "Rows"), (2, "cross", "Columns"), (2, "encoder", "Rows")]
+)
+def test_the_caption_says_what_sums_to_one(pair, runs, part, sums):
+    """Of several runs the source stands downwards."""
+    figure = draw("attention", Request(pair[:runs], sentence=2, options={"target": "reference", "part": part}))
+    assert f"{sums} sum to one." in figure.caption
+    heat = figure.panels[0].marks[0]
+    np.testing.assert_allclose(heat.table.groupby(heat.y if sums == "Rows" else heat.x)[heat.value].sum(), 1, atol=1e-5)
+
+
 def test_a_map_of_the_difference_stands_beside_the_maps_of_the_same_text(pair):
     at = open_page("attention", runs=PAIR, sentence="2", translation="Reference", difference="true")
     weights, alignment = charts(at)

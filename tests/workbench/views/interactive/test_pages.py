@@ -48,6 +48,21 @@ def test_a_forced_prefix_begins_the_translation(with_demo):
     assert source in texts(at)
 
 
+def test_the_chosen_sentence_can_be_taken_to_edit_it(with_demo):
+    source = runs_of(with_demo, "transformer")[0].translations("test").test_set.sources[5]
+    at = open_page("translate", sentence="5")
+    assert not at.text_area(key="source").value
+    at.button(key="take").click().run()
+    assert at.text_area(key="source").value == source
+    assert "take" not in [button.key for button in at.button]
+
+
+def test_lines_are_read_as_one_sentence_and_that_is_said(with_demo):
+    at = open_page("translate", source="the cat sleeps .\nthe dog sleeps .", **{"with": "transformer"})
+    assert "the cat sleeps . the dog sleeps ." in texts(at)
+    assert any(caption.value == "The lines are read as one sentence." for caption in at.caption)
+
+
 def test_a_source_that_is_too_long_is_refused_with_a_command(with_demo):
     at = open_page("translate", source="word " * 200)
     assert "200 words" in at.error[0].value
