@@ -22,6 +22,7 @@ from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.provenance import digests_of
 from workbench.figures.spec import Recipe
 from workbench.plotting.grammar import Font
+from workbench.store.provenance import digests
 from workbench.store.runs import RunError
 
 _NOTHING = "carries nothing that it could be drawn again from; only figures that this workbench wrote of runs do"
@@ -78,7 +79,18 @@ def draw_again(path: str | Path, root: str | Path, files: Mapping[str, object] |
     recipe = spec.portable(provenance.recipe)  # paths in the file are of another machine
     recipes.check_files([recipe], files or {})
     models = {name: parts.get("model", "") for name, parts in provenance.digests.items()}
-    drawn = recipes.draw(recipe, root, models, files)
+    try:
+        drawn = recipes.draw(recipe, root, models, files)
+    except RunError as error:
+        request = recipes.request_of(recipe, root, models, files)
+        made_by = {run: models.get(run.name, "") for run in request.runs}
+        other = [run for run, model in made_by.items() if model and digests(run, "").get("model") != model]
+        if not other:
+            raise
+        raise RunError(
+            f"{error}; {other[0].name} ({other[0].folder}) has another model than the figure was drawn of: is the "
+            "right run in another runs folder (--runs)?"
+        ) from None
     same = table_digest(drawn.figure) == provenance.table_sha256
     return Again(drawn, provenance, same, () if same else tuple(_changes(provenance, drawn)))
 

@@ -65,6 +65,18 @@ def test_a_changed_run_is_named(copied_runs, tmp_path):
     assert again.changes == (f"demo/transformer ({folder}) has another translations",)
 
 
+def test_where_another_run_of_the_name_cannot_be_drawn_that_is_said(copied_runs, tmp_path):
+    request = replace(_request(copied_runs), sentence=3, options={}, baseline=None)
+    file = save(draw("output-lengths", request), tmp_path / "old.svg")
+    run = copied_runs / "demo" / "transformer"
+    shutil.rmtree(run / "translations" / "test")
+    with pytest.raises(RunError, match=r"test(?!.*another model)"):
+        draw_again(file, copied_runs)
+    shutil.copyfile(copied_runs / "demo" / "future-cost-2" / "weights.safetensors", run / "weights.safetensors")
+    with pytest.raises(RunError, match=r"transformer\) has another model than the figure was drawn of"):
+        draw_again(file, copied_runs)
+
+
 def test_a_file_says_how_its_numbers_came_about(demo_runs, tmp_path):
     runs = (open_run("demo/transformer", demo_runs),)
     made = json.loads(save(draw("scores", Request(runs)), tmp_path / "scores.json").read_bytes())
