@@ -41,7 +41,7 @@ def verdict(comparisons: pd.DataFrame, baseline: str) -> str:
     ]
     others = [row["system"] for row in rows if row not in found]
     if others:
-        sentences.append(f"No significant difference (p < {LEVEL} after Holm): {', '.join(others)}.")
+        sentences.append(f"No significant difference in {metric} (p < {LEVEL} after Holm): {', '.join(others)}.")
     return " ".join(sentences)
 
 

@@ -23,7 +23,7 @@ def test_systems_stand_by_their_difference_with_interval_and_p():
     assert verdict(_table("BLEU"), "base") == (
         "Better than base in BLEU: c (+2.5, 95% CI +1.5 to +3.5, p = 0.004), a (+1.2, 95% CI +0.4 to +2.1, p = 0.012). "
         "Worse than base in BLEU: b (−3.0, 95% CI −4.0 to −2.0, p = 0.004). "
-        "No significant difference (p < 0.05 after Holm): e, d."
+        "No significant difference in BLEU (p < 0.05 after Holm): e, d."
     )
 
 
