@@ -12,7 +12,7 @@ CARDS = {
     "Where do two searches part?": "beam_trees",
     "What does the routing agree on, iteration by iteration?": "routing",
     "What is translated already, and where is that wrong?": "past_future",
-    "What would the rest of the sentence cost?": "future_cost",
+    "Does a system foresee its next word?": "future_cost",
     "Which earlier sentence does “it” need?": "context",
 }
 

@@ -79,7 +79,7 @@ def _context(runs: Sequence[Run], test: str) -> Iterator[Card]:
 def _future_cost(runs: Sequence[Run], test: str) -> Iterator[Card]:
     if estimating := [run for run in runs if estimates(run)]:
         sentence = _short(runs[0], estimating[-1], test)
-        yield _card("What would the rest of the sentence cost?", "future_cost", "future-cost-overlay",
+        yield _card("Does a system foresee its next word?", "future_cost", "future-cost-overlay",
                     estimating[-1:], test, sentence)  # fmt: skip
 
 

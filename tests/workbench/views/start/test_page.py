@@ -23,7 +23,7 @@ from workbench.views.start.questions import cards_of
 QUESTIONS = {
     "Which system is better, and where?": "scores",
     "Where do two searches part?": "beam_trees",
-    "What would the rest of the sentence cost?": "future_cost",
+    "Does a system foresee its next word?": "future_cost",
 }
 
 
