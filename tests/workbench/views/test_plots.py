@@ -12,11 +12,14 @@ from tests.workbench.views.beam_search.test_plots import OTHER, RECORD, marks_of
 from workbench.plotting.grammar import Bars, Figure, Labels, Line, Points, Rule
 from workbench.plotting.matplotlib_renderer import to_matplotlib
 from workbench.plotting.plotly_renderer import to_plotly
+from workbench.views.ablation.figures import interval_text
 from workbench.views.beam_search import difference_plots
 from workbench.views.beam_search import plots as beam
+from workbench.views.beam_size.plots import beam_sizes
 from workbench.views.buckets import plots as lengths
 from workbench.views.document_context import plots as context
 from workbench.views.future_cost import plots as future_cost
+from workbench.views.past_future.corpus_plots import under_translation
 from workbench.views.scores import plots as scores
 from workbench.views.training_curves import plots as training
 
@@ -114,6 +117,29 @@ def test_more_systems_than_two_have_error_bars_side_by_side_in_each_bucket():
     assert sign.table["place"].item() in bars.loc[bars["system"] == "gdr", "place"].tolist()
 
 
+def test_buckets_of_one_system_that_are_alike_have_no_order():
+    table = length_table()[:2].assign(n=250, length_ratio=[1.001, 0.999])
+    assert lengths.output_lengths(table).summary == (
+        "Output length per reference length of transformer is 1.00 in (0,10] and (10,∞)."
+    )
+    told_apart = lengths.output_lengths(table.assign(length_ratio=[0.9, 1.0])).summary
+    assert told_apart.endswith("is lowest in (0,10] (0.90) and highest in (10,∞) (1.00).")
+
+
+def test_the_widest_beam_is_set_beside_the_best_only_if_it_is_another():
+    rows = [("a", 1, 80.0), ("a", 16, 85.22), ("b", 1, 70.5), ("b", 16, 60.0)]
+    table = pd.DataFrame(rows, columns=["system", "size", "bleu"]).assign(
+        low=np.nan, high=np.nan, length_ratio=1.0, empty_percent=0.0, error_percent=np.nan, error_low=np.nan,
+        error_high=np.nan,
+    )  # fmt: skip
+    assert "BLEU is highest with a beam of: a: 16 (85.22); b: 1 (70.50, with 16: 60.00)." in beam_sizes(table).summary
+
+
+def test_intervals_over_as_many_seeds_each_name_the_number_once():
+    assert interval_text([3, 3]).endswith("(3 seeds, dots)")
+    assert interval_text([2, 3], dots=False).endswith("(2 to 3 seeds)")
+
+
 def test_only_significant_differences_carry_the_sign():
     table = length_table()
     figure = lengths.length_differences(table[table["system"] == "gdr"], "BLEU", "transformer")
@@ -147,6 +173,22 @@ def test_training_curves_smooth_only_when_told():
     assert few.caption.endswith("against update. Lines of fewer than 30 values are as logged.")
     with pytest.raises(ValueError, match="no run logged 'dev_los'; logged are train_loss"):
         training.training_curves(table, ["dev_los"])
+
+
+def test_training_curves_that_end_alike_have_no_order():
+    rows = [("a", "train_loss", 2.0), ("b", "train_loss", 1.0), ("a", "rate", 0.10001), ("b", "rate", 0.1)]
+    table = pd.DataFrame(rows, columns=["run", "name", "value"]).assign(step=1)
+    assert training.training_curves(table, ["train_loss", "rate"]).summary == (
+        "At the end train loss is lowest in b (1), highest in a (2); rate is the same in all runs (0.1)."
+    )
+
+
+def test_mass_left_is_told_as_a_sum_over_words_not_as_a_share_of_them():
+    row = {"sentence": 4, "source": "the dog", "words": 2, "left": 0.32, "mean": 0.16, "most": 0.3, "word": "dog"}
+    assert under_translation(pd.DataFrame([row])).summary == (
+        "Sentence 4 has most: 0.32, the sum of FUTURE mass over its source words, 0.16 a word on average; "
+        "'dog' has 0.30."
+    )
 
 
 def test_future_cost_overlay_takes_the_analysis():
@@ -235,4 +277,10 @@ def test_the_summary_of_context_curves_ends_with_each_system_where_it_ends():
     rows = [("a", 0, 1.0), ("a", 1, 2.0), ("b", 0, 3.0)]
     table = pd.DataFrame(rows, columns=["system", "iteration", "value"])
     figure = context.context_curves(table.assign(measure="used", low=np.nan, high=np.nan), ("used",))
-    assert "a in iteration 1: capsules in use 2.00; b in iteration 0: capsules in use 3.00" in figure.summary
+    assert "a in iteration 1: capsules in use (2.00); b in iteration 0: capsules in use (3.00)" in figure.summary
+
+
+def test_the_summary_of_context_maps_parts_the_iteration_from_the_count():
+    assert context.context_routing(context_cells("qcn", 3)).summary == (
+        "qcn: in iteration 1, 3 of 3 context words have their largest coupling c with capsule 1."
+    )

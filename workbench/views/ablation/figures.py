@@ -118,7 +118,8 @@ def interval_text(counts: list[int], dots: bool = True) -> str:
     if max(counts) == 1:
         return " over sentences (one seed each, so none over seeds: nothing is known of other trainings)"
     alone = "; of one seed over sentences alone" if min(counts) == 1 else ""
-    few = f"{min(counts)} to {max(counts)} seeds{', dots' if dots else ''}{alone}"
+    number = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else str(max(counts))
+    few = f"{number} seeds{', dots' if dots else ''}{alone}"
     return f" over seeds (Student's t) and sentences (bootstrap), added in quadrature ({few})"
 
 

@@ -63,7 +63,7 @@ def _true_adequacy(request: Request, options: TrueAdequacyOptions) -> Figure:
     totals = ", ".join(f"{short[name]} {counts_of_run.total:.2f} %" for name, counts_of_run in counts.items())
     rule = (
         "Source words whose counterparts in the reference have none in the translation, left out or translated as "
-        "another word,"
+        "another word"
         if measure == "left out"
         else "Words that could translate a source word of the sentence, beyond as many as the reference has"
     )

@@ -11,6 +11,7 @@ from workbench.plotting import theme
 from workbench.plotting.axes import category_axis, side_by_side
 from workbench.plotting.columns import require_columns
 from workbench.plotting.grammar import Axis, Figure, Mark, Panel, Points, SeriesStyle
+from workbench.plotting.texts import by_system
 
 _COLUMNS = ("choice", "system", "n", "right", "wrong", "undecidable", "share", "low", "high")
 
@@ -65,8 +66,11 @@ def _summary(table: pd.DataFrame, systems: list[str]) -> str:
         sums = rows.groupby("system", sort=False)[["right", "wrong"]].sum()
         sums = sums.assign(decided=sums["right"] + sums["wrong"])
         sums = sums[sums["decided"] > 0].assign(share=sums["right"] / sums["decided"]).sort_values("share")
-        counts = [f"{name} ({row['right']:.0f} of {row['decided']:.0f})" for name, row in sums.iterrows()]
-        if len(counts) > 1:
+        told = {str(name): f"{row['right']:.0f} of {row['decided']:.0f}" for name, row in sums.iterrows()}
+        counts = [f"{name} ({count})" for name, count in told.items()]
+        if len(counts) > 1 and sums["share"].iloc[0] == sums["share"].iloc[-1]:
+            descriptions.append(f"The share of right {choice}s is the same for all systems: {by_system(told)}.")
+        elif len(counts) > 1:
             descriptions.append(f"Most {choice}s are right in {counts[-1]}, fewest in {counts[0]}.")
         elif counts:
             descriptions.append(f"Right {choice}s: {counts[0]}.")

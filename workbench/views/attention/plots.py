@@ -121,7 +121,7 @@ def _same_axes(panels: list[Panel], axis: str) -> bool:
 
 def _summary(cells: pd.DataFrame, labels: tuple[str, str]) -> str:
     """How sharp the maps are: the mean over a map's rows of their largest weight; of several maps the two extremes."""
-    keys, queries = (label.removesuffix(" (sources)") for label in labels)
+    keys, queries = (label.split()[0] for label in labels)
     rows = {str(panel): rows for panel, rows in cells.groupby("panel", sort=False)}
     sharpness = {panel: table.groupby("query")["weight"].max().mean() for panel, table in rows.items()}
     if len(rows) > 1:

@@ -69,7 +69,8 @@ def _summary(table: pd.DataFrame, systems: list[str]) -> str:
     for system in systems:
         rows = table[table["system"] == system].sort_values("size")
         top, widest = rows.iloc[int(rows["bleu"].to_numpy().argmax())], rows.iloc[-1]
-        best[system] = f"{top['size']} ({top['bleu']:.2f}, with {widest['size']} {widest['bleu']:.2f})"
+        beside = "" if top["size"] == widest["size"] else f", with {widest['size']}: {widest['bleu']:.2f}"
+        best[system] = f"{top['size']} ({top['bleu']:.2f}{beside})"
         errors = "" if math.isnan(widest["error_percent"]) else f", {widest['error_percent']:.1f} % search errors"
         last[system] = f"{widest['empty_percent']:.1f} % empty outputs{errors}"
     return f"BLEU is highest with a beam of: {by_system(best)}. With the widest beam: {by_system(last)}."

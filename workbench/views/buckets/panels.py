@@ -14,6 +14,7 @@ import pandas as pd
 from workbench.plotting import theme
 from workbench.plotting.axes import category_axis, side_by_side
 from workbench.plotting.grammar import Axis, Bars, Figure, Line, Mark, Panel, Points, SeriesStyle
+from workbench.plotting.texts import enumeration
 
 MINIMUM_N = 100
 MOST_BANDS = 2  # systems
@@ -139,6 +140,8 @@ def extremes(table: pd.DataFrame, column: str, what: str, minimum_n: int = MINIM
     if large["system"].nunique() == 1:
         ordered = large.sort_values(column)
         low, high = ordered.iloc[0], ordered.iloc[-1]
+        if f"{low[column]:.2f}" == f"{high[column]:.2f}":
+            return f"{what} of {low['system']} is {low[column]:.2f} in {enumeration(large['bucket'].tolist())}."
         return (
             f"{what} of {low['system']} is lowest in {low['bucket']} ({low[column]:.2f}) and highest in "
             f"{high['bucket']} ({high[column]:.2f})."

@@ -112,7 +112,7 @@ def _fullest_capsule(system: str, cells: pd.DataFrame) -> str:
     best = rows.loc[rows.groupby("word")["value"].idxmax(), "capsule"]
     capsule = int(best.mode().iloc[0])
     return (
-        f"{system}: in iteration {rows['iteration'].iloc[0]} {int((best == capsule).sum())} of {len(best)} context "
+        f"{system}: in iteration {rows['iteration'].iloc[0]}, {int((best == capsule).sum())} of {len(best)} context "
         f"words have their largest {row} with capsule {capsule}."
     )
 
@@ -217,7 +217,7 @@ def _final_values(table: pd.DataFrame, measures: Sequence[str]) -> str:
     descriptions = []
     for system, rows in _last_iteration(table).groupby("system", sort=False):
         values = rows.drop_duplicates("measure").set_index("measure")["value"]
-        listed = [f"{LABELS.get(name, name)} {values[name]:.2f}" for name in measures if name in values]
+        listed = [f"{LABELS.get(name, name)} ({values[name]:.2f})" for name in measures if name in values]
         descriptions.append(f"{system} in iteration {rows['iteration'].iloc[0]}: {', '.join(listed)}")
     return f"At the end, {'; '.join(descriptions)}."
 

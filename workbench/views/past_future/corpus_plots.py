@@ -261,7 +261,7 @@ def under_translation(table: pd.DataFrame, by: str = "left", caption: str = "") 
         "Where FUTURE is left at the end",
         (Panel((bars,), Axis(axis[by]), category_axis(labels, reversed=True), max(0.7, _ROW_INCHES * len(rows))),),
         caption,
-        f"Sentence {first['sentence']} has most: {first['left']:.2f} of all source words, {first['mean']:.2f} of each; "
-        f"of {first['word']!r} {first['most']:.2f}.",
+        f"Sentence {first['sentence']} has most: {first['left']:.2f}, the sum of FUTURE mass over its source words, "
+        f"{first['mean']:.2f} a word on average; {first['word']!r} has {first['most']:.2f}.",
         "page",
     )

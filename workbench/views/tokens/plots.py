@@ -113,5 +113,10 @@ def _settled_words(system: str, rows: pd.DataFrame) -> str:
     counts = [(int((part["rank"] == 1).sum()), str(name)) for name, part in rows.groupby("name", sort=False)]
     half = next((name for count, name in counts if 2 * count >= words), None)
     last, end = counts[-1]
-    begins = f"at least half after {half}, " if half not in (None, end) else ""
-    return f"{system}: of the {words} tokens it writes, the most probable ones already are {begins}{last} after {end}."
+    if half in (None, end):
+        count = "all" if last == words else last
+        return f"{system}: {count} of its {words} tokens are the most probable ones after {end}."
+    return (
+        f"{system}: after {half} at least half of its {words} tokens are already the most probable ones, "
+        f"{f'all {words}' if last == words else last} after {end}."
+    )

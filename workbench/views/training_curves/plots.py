@@ -80,7 +80,11 @@ def _last_values(table: pd.DataFrame, names: Sequence[str]) -> str:
         values = last[name].sort_values()
         ends = [f"{values.index[end]} ({values.iloc[end]:.3g})" for end in (0, -1)]
         quantity = name.replace("_", " ")
-        curves.append(
-            f"{quantity} is lowest in {ends[0]}, highest in {ends[1]}" if len(values) > 1 else f"{quantity}: {ends[0]}"
-        )
+        lowest, highest = (f"{values.iloc[end]:.3g}" for end in (0, -1))
+        if len(values) == 1:
+            curves.append(f"{quantity}: {ends[0]}")
+        elif lowest == highest:
+            curves.append(f"{quantity} is the same in all runs ({lowest})")
+        else:
+            curves.append(f"{quantity} is lowest in {ends[0]}, highest in {ends[1]}")
     return f"At the end {'; '.join(curves)}."

@@ -88,6 +88,17 @@ def test_what_cannot_be_told_has_a_row_that_can_be_read(truthful, copied_runs):
     assert any(text.startswith("(none) (n = ") for text in figure.panels[0].x.texts)
 
 
+def test_systems_that_are_right_equally_often_have_no_order():
+    def summary(*rights: int) -> str:
+        rows = [("commitment", name, 10, right, 10 - right, 0, "1") for name, right in zip("ab", rights, strict=True)]
+        columns = ["choice", "system", "n", "right", "wrong", "undecidable", "reach"]
+        table = pd.DataFrame(rows, columns=columns).assign(share=0.5, low=0.4, high=0.6)
+        return choices(table, "reach", TITLES).summary
+
+    assert summary(10, 10) == "The share of right commitments is the same for all systems: 10 of 10."
+    assert summary(9, 7) == "Most commitments are right in a (9 of 10), fewest in b (7 of 10)."
+
+
 @pytest.mark.slow
 def test_the_command_prints_it_and_the_page_draws_it(truthful, monkeypatch):
     runs, _ = truthful

@@ -67,6 +67,7 @@ def test_table_figure_and_command_say_what_was_counted(runs):
     by_bucket = table.loc[("left out", shorter.name)].percent.drop(WHOLE)
     assert dict(zip(drawn.bucket, drawn.score, strict=True)) == pytest.approx(by_bucket.to_dict())
     assert "Buckets of fewer than 100 sentences are grey" in figure.caption
+    assert "translated as another word, by counting words" in figure.caption
     assert f"transformer 0.00 %, future-cost-1 {row.percent:.2f} %" in figure.caption
     done = CliRunner().invoke(app, ["adequacy", "coverage", str(right.folder), str(shorter.folder)])
     assert done.exit_code == 0, done.output

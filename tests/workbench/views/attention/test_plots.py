@@ -11,7 +11,7 @@ from workbench.plotting.matplotlib_renderer import to_matplotlib
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.store.runs import RunError
 from workbench.views.attention import plots as attention
-from workbench.views.attention.figures import map_differences
+from workbench.views.attention.figures import PARTS, map_differences
 from workbench.views.tokens import plots as tokens
 
 pytestmark = pytest.mark.long
@@ -168,5 +168,35 @@ def test_the_lens_names_the_best_word_and_shades_the_written_one(tmp_path):
     assert texts[0].endswith("…")
     assert len(texts[0]) == 32
     assert figure.panels[0].x.texts == ("embedding", "layer 1")
-    assert "at least half after embedding, 1 after layer 1" in figure.summary
     assert save(figure, tmp_path / "lens.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "said"),
+    [
+        (
+            [1, 2],
+            [1, 1],
+            "after embedding at least half of its 2 tokens are already the most probable ones, all 2 after",
+        ),
+        (
+            [2, 2, 1, 1],
+            [2, 1, 1, 1],
+            "after embedding at least half of its 4 tokens are already the most probable ones, 3 after",
+        ),
+        ([2, 2], [1, 1], "all of its 2 tokens are the most probable ones after"),
+        ([2, 2, 2], [1, 2, 2], "1 of its 3 tokens are the most probable ones after"),
+    ],
+)
+def test_the_lens_says_after_which_layer_the_words_are_settled(first, last, said):
+    parts = [words("a", ["der"] * len(ranks), ranks) for ranks in (first, last)]
+    table = pd.concat([part.assign(layer=at, name=("embedding", "layer 1")[at]) for at, part in enumerate(parts)])
+    assert tokens.layer_lens(table).summary == f"a: {said} layer 1."
+
+
+def test_the_summary_names_the_side_of_a_token_however_the_axis_calls_it():
+    for labels in (PARTS["encoder"][1], PARTS["decoder"][1], ("context (sources)", "source")):
+        (key, query) = (label.split()[0] for label in labels)
+        for panels in (("a",), ("a", "b")):
+            summary = attention.attention_maps(cells(*panels), labels=labels).summary
+            assert f"the most attended {key} token gets 0.75 of a {query} token's attention" in summary
