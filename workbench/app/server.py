@@ -24,9 +24,7 @@ from starlette.middleware import Middleware
 from streamlit.runtime.secrets import secrets_singleton
 
 # Imported in advance, so that the first browser need not wait.
-import workbench.app.components.empty_states
 import workbench.app.health
-import workbench.app.sidebar
 import workbench.evaluation.run_table
 import workbench.experiments.demo  # noqa: F401
 from workbench.app.access import QUERY, AccessError, Guard, Origin, is_loopback, origin_of
@@ -116,6 +114,7 @@ def guarded(site: Server, browser: bool = False, login: bool = False) -> dict[st
 def _announced(site: Server, browser: bool) -> Any:
     @asynccontextmanager
     async def lifespan(app: st.App) -> AsyncIterator[None]:
+        _import_cached_functions()
         print(f"The workbench is at {site.url}", flush=True)
         if not is_loopback(site.host):
             own_origins = ", ".join(map(str, site.origins))
@@ -126,6 +125,15 @@ def _announced(site: Server, browser: bool) -> Any:
         yield
 
     return lifespan
+
+
+def _import_cached_functions() -> None:
+    """Import what has cached functions and is on every page; before the server runs Streamlit warns of such functions.
+
+    Imported in advance too.
+    """
+    import workbench.app.components.empty_states
+    import workbench.app.sidebar  # noqa: F401
 
 
 def import_libraries() -> None:

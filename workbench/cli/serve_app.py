@@ -80,6 +80,8 @@ def app_command(
     if demo and not listing(root).runs:
         with bar("demo") as show:
             build(root, say=say, show=show)
+    if not root.is_dir():
+        say(f"there is no folder {root} yet, so no run of your own is shown", err=True)
     os.environ |= {"WORKBENCH_RUNS": str(root.resolve()), queue.PARALLEL_JOBS: str(at_once)}
     os.environ["WORKBENCH_READ_ONLY"] = "1" if read_only else ""
     from workbench.app import server  # takes Streamlit

@@ -37,6 +37,10 @@ def test_an_address_beside_it_finds_nobody(server):
             other.connect(("127.0.0.2", server.port))
 
 
+def test_its_start_says_nothing_of_cached_functions(server):
+    assert "No runtime found" not in server.log.read_text()
+
+
 PATHS = ("/", "/scores", "/_stcore/health", "/_stcore/host-config", "/media/none", "/nothing/here.js")
 
 
@@ -107,6 +111,12 @@ def test_a_name_that_is_none_is_refused_at_the_start(tmp_path, name):
     told = CliRunner().invoke(cli.app, ["app", "--runs", str(tmp_path), "--allow", name])
     assert isinstance(told.exception, access.AccessError)
     assert "names no host" in str(told.exception)
+
+
+def test_a_folder_that_is_not_there_is_said_at_the_start(tmp_path):
+    for folder, said in ((tmp_path / "none", True), (tmp_path, False)):
+        told = CliRunner().invoke(cli.app, ["app", "--runs", str(folder), "--allow", "*"])
+        assert (f"there is no folder {folder} yet" in told.stderr) == said
 
 
 def _listening(server: Server) -> list[str]:
