@@ -123,7 +123,10 @@ def show_findings(frame: Frame) -> None:
     """Table of the test set's suspicious lines, by kind; a click on a row selects its sentence."""
     table = _findings(stamps(frame.tested, frame.view.test), frame.view.test, frame.tested)
     if table.empty:
-        st.text("Nothing is odd about any line of source, references and translations.")
+        st.text(
+            "No line of source, references and translations is empty, oddly written or oddly long, and none copies its "
+            "source. Lines that are repeated are no finding: the tables above count them."
+        )
         return
     table = table.assign(side=table["side"].replace(short_names(frame.tested)))
     counts = table["finding"].value_counts()

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pandas as pd
 import pytest
 from sacrebleu.metrics import BLEU
 
@@ -14,6 +15,7 @@ from workbench.evaluation.translate import prepared_of
 from workbench.papers.our_measurements import origin_fields
 from workbench.store.runs import RunError, open_run
 from workbench.views.documents import measure as documents
+from workbench.views.test_sets import measure
 from workbench.views.test_sets.measure import corpora_table
 
 
@@ -138,3 +140,9 @@ def test_the_page_of_test_sets_has_the_corpora(with_context, context_runs):
     at = open_page("testsets", runs=["qcn-reg"])
     corpora = next(frame.value for frame in at.dataframe if "length" in frame.value)
     assert corpora["sentences"].tolist() == corpora_table(context_runs[:1])["sentences"].tolist()
+
+
+def test_the_page_of_test_sets_says_that_repeated_lines_are_no_finding(with_context, monkeypatch):
+    monkeypatch.setattr(measure, "findings_table", lambda *_: pd.DataFrame())
+    said = texts(open_page("testsets", runs=["qcn-reg"]))
+    assert any("Lines that are repeated are no finding: the tables above count them." in text for text in said)
