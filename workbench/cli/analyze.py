@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workbench.cli.groups import App, Group
 from workbench.cli.shared import (
     FigureOptions,
+    NamingCommand,
     TestName,
     app,
     need_folder,
+    need_runs,
     pairs,
     print_aligned,
     print_options,
 )
 from workbench.cli.terminal import say
+
+if TYPE_CHECKING:
+    from workbench.figures.table_registry import AnalysisSpec
 
 
 class AnalyzeGroup(Group):
@@ -28,7 +33,16 @@ analyze_app = App(AnalyzeGroup, help="Compute an analysis of runs (`workbench an
 app.add_typer(analyze_app, name="analyze")
 
 
-@analyze_app.command("compute")
+class ComputeCommand(NamingCommand):
+    """workbench analyze compute."""
+
+    def spec_of(self, name: str) -> AnalysisSpec:
+        from workbench.figures.table_registry import spec_of
+
+        return spec_of(name)
+
+
+@analyze_app.command("compute", cls=ComputeCommand)
 def analyze_compute(
     name: Annotated[str, typer.Argument(help="Name of the analysis; `workbench analyze list` names all")],
     run: Annotated[list[Path] | None, typer.Option(help="Run folder, the baseline first; may be repeated")] = None,
@@ -40,11 +54,13 @@ def analyze_compute(
     """Compute an analysis of runs and write its table as CSV; the word `compute` may be left out."""
     from core_models.files.atomic_files import write_atomic
     from workbench.figures.request import Request
-    from workbench.figures.table_registry import analyze
+    from workbench.figures.table_registry import analyze, spec_of
     from workbench.store.csv_cells import csv_text
     from workbench.store.runs import open_runs
 
     need_folder(out, "--out")
+    spec_of(name)  # a wrong name is said first
+    need_runs(run)
     request = Request(tuple(open_runs(run or [])), test, sentence, options=pairs(option, "--option"))
     table = csv_text(analyze(name, request))
     if out is None:

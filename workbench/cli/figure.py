@@ -12,10 +12,12 @@ from workbench.cli.groups import App, Group
 from workbench.cli.shared import (
     FigureOptions,
     Files,
+    NamingCommand,
     RunsRoot,
     TestName,
     app,
     need_folder,
+    need_runs,
     pairs,
     print_aligned,
     print_options,
@@ -24,6 +26,7 @@ from workbench.cli.shared import (
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
+    from workbench.figures.registry import FigureSpec
     from workbench.plotting.grammar import Figure, Font
     from workbench.store.runs import Run
 
@@ -41,7 +44,16 @@ figure_app = App(FigureGroup, help="Draw a figure of runs (`workbench figure NAM
 app.add_typer(figure_app, name="figure")
 
 
-@figure_app.command("draw")
+class DrawCommand(NamingCommand):
+    """workbench figure draw."""
+
+    def spec_of(self, name: str) -> FigureSpec:
+        from workbench.figures.registry import spec_of
+
+        return spec_of(name)
+
+
+@figure_app.command("draw", cls=DrawCommand)
 def figure_draw(
     name: Annotated[str, typer.Argument(help="Name of the figure; `workbench figure list` names all")],
     run: Annotated[list[Path] | None, typer.Option(help="Run folder, the baseline first; may be repeated")] = None,
@@ -62,8 +74,11 @@ def figure_draw(
 ) -> None:
     """Draw what a page shows, into a file; the word `draw` may be left out."""
     from workbench.figures.drawing import draw
+    from workbench.figures.registry import spec_of
     from workbench.figures.request import Request
 
+    if spec_of(name).needs_runs:
+        need_runs(run)
     opened, chosen = _opened(run or [], palette_runs or [])
     out = out or Path("figure.pdf")
     _check_target(out)

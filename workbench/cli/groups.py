@@ -28,6 +28,12 @@ class Group(TyperGroup):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        if self.default:
+            runs, path = f"`{self.default}` runs if no command is named", f"{ctx.command_path} {self.default}"
+            self.epilog = f"{runs}; `{path} --help` lists its options."
+        super().format_help(ctx, formatter)
+
 
 class App(typer.Typer):
     """A Typer app with the project's own classes of groups and commands."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from workbench.cli.groups import App, Group
+from workbench.cli.numbers import Command
 from workbench.cli.terminal import printable_cell, say
 from workbench.evaluation.distributed import rank
 
@@ -34,6 +35,25 @@ experiment_app = App(help="Run grids of systems and seeds; list the systems, and
 open_app = App(help="Open models of other libraries as runs.")
 export_app = App(help="Write figures for a paper, an HTML report, or a run in the format of another engine.")
 runs_app = App(RunsGroup, help="List the runs (without a command); average their checkpoints; import translations.")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        say(f"workbench {version('nmt-workbench')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of `workbench` itself."""
+
+
 app.add_typer(benchmark_app, name="benchmark")
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
@@ -62,11 +82,15 @@ TestNames = Annotated[
 Metrics = Annotated[str, typer.Option(help="Metrics, comma-separated: bleu, chrf, chrf++, ter, meteor, ...")]
 RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="Folder that holds the runs")]
 FigureOptions = Annotated[
-    list[str] | None, typer.Option("--option", help="Option of the figure or table as key=value; may be repeated")
+    list[str] | None,
+    typer.Option(
+        "--option", help="Option of the figure or table as key=value (NAME --help lists them); may be repeated"
+    ),
 ]
 Files = Annotated[
     list[str] | None, typer.Option("--file", help="File that a figure was drawn with, as OPTION=FILE; may be repeated")
 ]
+_NAMED = "workbench.named"  # key in the context of a command
 NUMBER_WIDTH = 9  # characters: shorter cells are never broken, longer ones never to less
 
 
@@ -196,6 +220,31 @@ def print_options(spec: FigureSpec | AnalysisSpec) -> None:
         print_aligned([["--option", "may be", "default", "what it does"], *rows])
     else:
         say("it has no options")
+
+
+class NamingCommand(Command):
+    """A command whose first argument names a figure or an analysis; its --help behind a name adds the options of it."""
+
+    def spec_of(self, name: str) -> FigureSpec | AnalysisSpec:
+        """The named one; raises RunError for an unknown name."""
+        raise NotImplementedError
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-"):
+            ctx.meta[_NAMED] = args[0]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        spec = self.spec_of(ctx.meta[_NAMED]) if _NAMED in ctx.meta else None
+        super().format_help(ctx, formatter)
+        if spec is not None:
+            print_options(spec)
+
+
+def need_runs(runs: Sequence[Path] | None) -> None:
+    """Refuse a command line that names no run."""
+    if not runs:
+        refuse("no run is chosen; name at least one (--run RUN)")
 
 
 def refuse(message: str) -> NoReturn:

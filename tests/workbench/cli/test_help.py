@@ -1,13 +1,16 @@
 """--help of every command there is: quick, and without the libraries that work with models, tables and charts."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from workbench import cli
+from workbench.views.attention.figures import AttentionOptions
 
 SCRIPT = """
 import contextlib, io, sys, time
@@ -68,3 +71,20 @@ def test_the_help_of_every_option_and_argument_is_a_phrase_with_a_subject(comman
         assert first.lower() not in NO_SUBJECT, one.help
         assert first[0].isupper(), one.help
     assert command.help.split()[0].lower() not in NO_SUBJECT, command.help
+
+
+def _said(*words: str) -> str:
+    return CliRunner().invoke(cli.app, [*words, "--help"], env={"COLUMNS": "120"}, prog_name="workbench").stdout
+
+
+def test_help_behind_the_name_of_a_figure_or_an_analysis_lists_the_options_of_it():
+    drawn = _said("figure", "attention")
+    assert "--palette-runs" in drawn
+    assert all(re.search(f"^{option} ", drawn, re.MULTILINE) for option in AttentionOptions.model_fields)
+    assert "The layer" not in _said("figure", "draw")
+    assert "names, with commas between" in _said("analyze", "sentences")
+
+
+def test_help_of_a_group_says_which_command_runs_if_none_is_named():
+    assert "`workbench adequacy compute --help` lists its options" in _said("adequacy")
+    assert "lists its options" not in _said("data")
