@@ -45,7 +45,10 @@ def atomic_replace_folder(
     """
     final = resolved(folder)
     if Path.cwd().is_relative_to(final):
-        raise FolderError(f"{folder}: is the current folder, which cannot be replaced; name another, or go out of it")
+        relation = "is" if Path.cwd() == final else "holds"
+        raise FolderError(
+            f"{folder}: {relation} the current folder, which cannot be replaced; name another, or go out of it"
+        )
     final.parent.mkdir(parents=True, exist_ok=True)
     with alone(final, patience, folder):
         clear_up(final)

@@ -292,7 +292,8 @@ def _binarize(
     digests = {side: writer.close() for side, writer in zip(SIDES, writers, strict=True)}
     if sum(map(len, kept_rows)) == 0:
         raise TextError(
-            f"{text.name}: none of its {len(text)} pairs is left: {left_out} (max_length {max_length}); raise "
+            f"{text.name}: none of its {len(text)} pairs is left: {left_out['too_long']} are too long (max_length "
+            f"{max_length}) and {left_out['empty']} empty; raise "
             "max_length, or give text that is not empty."
         )
     rows = np.concatenate(kept_rows)

@@ -97,12 +97,14 @@ def data_prepare(
     for name, split in prepared.manifest["splits"].items():
         say(
             f"{name}: {split['sentences']} sentences, {split['source_tokens']} + {split['target_tokens']} pieces, "
-            f"left out {split['left_out']}"
+            f"left out: {split['left_out']['too_long']} too long, {split['left_out']['empty']} empty"
         )
         for why, lines in split["left_out_lines"].items():
             if lines:
                 more = ", …" if split["left_out"][why] > len(lines) else ""
                 say(f"  {why.replace('_', ' ')}: line {', '.join(map(str, lines))}{more}")
+    for name in tests:
+        say(f"test set {name}: {len(tests[name])} sentences")
 
 
 @data_app.command("import")

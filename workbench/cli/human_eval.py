@@ -80,8 +80,11 @@ def rating_import(
     from workbench.store.rating_studies import open_study
     from workbench.views.human_evaluation.tables import bring_in
 
-    for rater, count in bring_in(open_study(root, name), file, str(file)).items():
+    counts = bring_in(open_study(root, name), file, str(file))
+    for rater, count in counts.items():
         say(f"{rater}: {count} ratings")
+    if not counts:
+        say(f"{file}: nothing is imported, since no line has a quality")
 
 
 @rating_app.command("results")

@@ -57,4 +57,5 @@ def runs_average(
     if use:
         with atomic_replace(run / WEIGHTS) as unfinished:
             shutil.copyfile(path, unfinished)
-    say(f"{path}: mean of {', '.join(checkpoint.stem for checkpoint in checkpoints)}")
+    fewer = f"; {last} were asked for, and no more are there" if len(checkpoints) < last else ""
+    say(f"{path}: mean of {', '.join(checkpoint.stem for checkpoint in checkpoints)}{fewer}")

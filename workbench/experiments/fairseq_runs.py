@@ -32,11 +32,11 @@ def open_fairseq(
     checkpoint that cannot be opened, TextError for a dictionary or codes that are none.
     """
     refuse_taken(folder)
+    arguments, tensors = read_checkpoint(checkpoint)
     vocabularies = [
         DictionaryVocabulary.of(read_dictionary(words), () if merges is None else read_codes(merges))
         for words, merges in zip(dictionaries, codes, strict=True)
     ]
-    arguments, tensors = read_checkpoint(checkpoint)
     model, parameters = converted(arguments, tensors, str(checkpoint))
     tables = ("backbone.source_table.weight", "backbone.target_table.weight")
     _check_sizes(vocabularies, [len(parameters[table]) for table in tables], dictionaries)

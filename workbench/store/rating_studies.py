@@ -295,5 +295,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def check_name(what: str, name: str) -> None:
     """Raise RunError for a name that is no valid file name on every system."""
+    if not name:
+        raise RunError(f"{what} has no name: give one")
     if not _NAME.fullmatch(name):
         raise RunError(f"{what} {name!r} is used as a file name: use letters, digits, + and - only")

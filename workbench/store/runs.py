@@ -336,7 +336,9 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
         raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
     folder = exhibits.run_folder(folder, None if root is None else Path(root))
     if not os.path.lexists(folder / CONFIG):
-        raise RunError(f"{folder}: no run here: {CONFIG} is missing")
+        below = run_folders(folder)
+        known = f"; there are runs below it, such as {below[0]}" if below else ""
+        raise RunError(f"{folder}: no run here: {CONFIG} is missing{known}")
     run = examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)
     if run.problem:
         raise RunError(run.problem)

@@ -184,6 +184,10 @@ def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FolderError, match=r"\.: is the current folder, which cannot be replaced"):
         replace(Path(), "new")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    with pytest.raises(FolderError, match=r"\.\.: holds the current folder, which cannot be replaced"):
+        replace(Path(".."), "new")
 
 
 def test_a_result_is_removed_in_one_move(tmp_path):

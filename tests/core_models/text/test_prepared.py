@@ -176,7 +176,7 @@ def test_somebody_elses_folder_is_left_alone(tmp_path):
         ({"truths": {"other": "file"}}, "truths for other"),
         ({"dev": replace(DEV, targets=None)}, "dev: training and dev text need translations"),
         ({"dev": replace(DEV, documents=["a", "b"] * 10)}, "dev:3: document 'a' begins again"),
-        ({"max_length": 0}, r"none of its 200 pairs is left: \{'too_long': 200"),
+        ({"max_length": 0}, r"none of its 200 pairs is left: 200 are too long \(max_length 0\) and 0 empty"),
     ],
 )
 def test_what_cannot_be_prepared_is_named(tmp_path, arguments, message):

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,10 @@ def test_help_is_quick_and_imports_no_torch(command):
         assert all(f" {name} " in help_text for name in COMMANDS)
 
 
+def test_the_version_is_that_of_the_package():
+    assert invoke("--version") == f"workbench {version('nmt-workbench')}\n"
+
+
 def test_one_group_a_topic():
     assert set(typer.main.get_command(cli.app).commands) == COMMANDS
     assert len(COMMANDS) <= 22
@@ -80,6 +85,7 @@ def test_one_group_a_topic():
 def test_controlled_text_can_be_prepared_from_files_archives_tables_and_documents(tmp_path):
     text, out = tmp_path / "text", tmp_path / "prepared"
     said = invoke("data", "controlled", "--out", text, "--sentences", 120, "--dev", 10, "--test", 10, "--seed", 3)
+    assert said.startswith("Oracles of the test text")
     assert "bleu ceiling" in said
     again = tmp_path / "again"
     invoke("data", "controlled", "--out", again, "--sentences", 120, "--dev", 10, "--test", 10, "--seed", 3)
@@ -109,7 +115,8 @@ def test_controlled_text_can_be_prepared_from_files_archives_tables_and_document
         "--out",
         out,
     )
-    assert "train: " in said
+    assert "pieces, left out: 0 too long, 0 empty" in said
+    assert said.endswith("test set whole: 10 sentences\ntest set table: 10 sentences\n")
     from core_models.text.prepared import Prepared
 
     prepared = Prepared.open(out)

@@ -87,7 +87,16 @@ WRONG = [
     (("figure", "length-scores", "--run", "RUN", "--out", "f.doc"), "a figure is written as .pdf"),
     (("figure", "length-scores", "--run", "RUN", "--option", "scheme=gdp"), "Unknown bucket preset 'gdp'"),
     (("figure", "beam-tree", "--run", "RUN", "--option", "colour=red"), "colour"),
-    (("figure", "scores"), "no run is chosen"),
+    (("figure", "scores"), "no run is chosen; name at least one (--run RUN)"),
+    (("figure", "score", "--help"), "did you mean 'scores'"),
+    (("analyze", "sentences"), "no run is chosen; name at least one (--run RUN)"),
+    (("analyze", "sentence", "--help"), "no analysis is called 'sentence'"),
+    (("evaluate", "DEMO"), "no run here: config.yaml is missing; there are runs below it, such as "),
+    (
+        ("open", "fairseq", "NOWHERE", "--as", "x", "--source-dict", "NOWHERE", "--target-dict", "NOWHERE"),
+        "no such checkpoint",
+    ),
+    (("rating", "new", "", "--run", "RUN"), "the study has no name: give one"),
     (("data", "prepare", "--train", "FILE", "--dev", "FILE", "--out", "OUT"), "write SOURCE,TARGET or FILE.tsv"),
     (
         ("data", "prepare", "--train", "FILE,FILE", "--dev", "FILE,FILE", "--out", "DATA"),
@@ -116,6 +125,7 @@ def test_what_is_wrong_is_answered_with_one_sentence_and_exit_code_2(
     demo = demo_runs / "demo"
     places = {
         "DATA": demo / "data",
+        "DEMO": demo,
         "OUT": tmp_path / "out",
         "RUN": demo / "transformer",
         "RUN2": demo / "future-cost-1",

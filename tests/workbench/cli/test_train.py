@@ -75,6 +75,8 @@ def test_an_average_is_the_mean_of_the_latest_checkpoints(prepared, tmp_path):
     invoke("runs", "average", run, "--last", 2, "--use")
     assert (run / "weights.safetensors").read_bytes() == (run / "checkpoints" / "average-2.safetensors").read_bytes()
     assert core_models.load(f"{run}@average-2").systems
+    assert "asked for" not in said
+    assert "; 9 were asked for, and no more are there" in invoke("runs", "average", run, "--last", 9)
 
 
 @pytest.mark.slow

@@ -201,6 +201,8 @@ def test_the_commands_do_all_of_it(root, tmp_path):
     brought = run("import", "cli", tmp_path / "ann.csv")
     rated = sum(map(len, rating.marks(rating.open_study(root, "cli"), "ann").values()))
     assert brought == f"ann: {rated} ratings\n"
+    run("export", "cli", "--out", tmp_path / "form.csv", "--form", "bob")
+    assert run("import", "cli", tmp_path / "form.csv").endswith("nothing is imported, since no line has a quality\n")
     assert len(pd.read_csv(tmp_path / "ann.csv")) == 6 * len(SYSTEMS)
     scores = run("results", "cli", "--baseline", "outside/bad")
     assert "outside/good\tquality\t5.0000" in scores
