@@ -166,7 +166,7 @@ def test_a_preparation_that_is_refused_begins_no_folder(texts, refused):
 def test_empty_lines_and_lines_over_the_maximum_are_left_out_and_named(texts, done):
     _lay_down(texts, {"x.en": _with(5, ""), "x.de": _with(9, "der " * 300, TARGETS)})
     said = done(*PREPARE).splitlines()
-    assert said[0].endswith("left out {'too_long': 1, 'empty': 1}")
+    assert said[0].endswith("left out: 1 too long, 1 empty")
     assert said[1:3] == ["  too long: line 9", "  empty: line 5"]
     assert len(Prepared.open(texts / "prepared").split("train")) == 34
 
