@@ -3,7 +3,8 @@
     {"version": 1, "lines": {"demo/transformer": 9, "mine/transformer": 0}}    numbers of `theme.LINES`
 
 A run keeps its line when others come or go, and gets it back when it comes back. Runs of the same color have different
-lines while there are any. Where nothing can be written the lines last as long as the process.
+lines while there are any, and so do runs of the same folder where that is possible. Where nothing can be written the
+lines last as long as the process.
 """
 
 from __future__ import annotations

@@ -64,6 +64,7 @@ SYSTEMS = (
     "transformer-reg", "gdr-rnn", "frnn-gru", "qcn", "qcn-reg", "document-transformer", "han-encoder", "han-decoder",
     "han", "san-encoder", "san", "concatenation", "d2gpo", "head-aggregation", "biarn",
 )  # fmt: skip
+_CATALOGUE = (*_FIXED, *SYSTEMS)
 _CYCLE: tuple[tuple[str, Dash, Marker], ...] = (
     (PAST, "solid", "square"),
     (FUTURE, "dashdot", "triangle-up"),
@@ -118,16 +119,31 @@ def run_styles(names: Sequence[str], fixed: Mapping[str, SeriesStyle] | None = N
 def with_lines(names: Iterable[str], kept: Mapping[str, int]) -> dict[str, int]:
     """The kept lines of runs, and one for every further run: a number of `LINES`.
 
-    A further run gets the line of its own name (systems of the catalogue first) unless a run of the same color has it;
-    then the first that the fewest of these have.
+    A further run gets the line of its own name unless a run of the same color or of the same folder has it (systems of
+    the catalogue choose first); then the first that the fewest of the same color have, and of these the fewest of its
+    folder.
     """
     lines = dict(kept)
-    taken = Counter((_default_style(name).colour, line) for name, line in kept.items())
-    for name in sorted(set(names) - set(kept), key=lambda name: (not _is_known(name), name)):
+    taken_in_color, taken_in_folder = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+
+    def take(name: str, line: int) -> None:
+        lines[name] = line
+        taken_in_color[_default_style(name).colour, line] += 1
+        taken_in_folder[_folder(name), line] += 1
+
+    for name, line in kept.items():
+        take(name, line)
+    waiting = sorted(set(names) - set(kept), key=lambda name: (_place_in_catalogue(name), name))
+    for name in list(waiting):
         style = _default_style(name)
         own = LINES.index(_line(style))
-        lines[name] = min(range(len(LINES)), key=lambda line: (taken[style.colour, line], line != own))
-        taken[style.colour, lines[name]] += 1
+        if not taken_in_color[style.colour, own] and not taken_in_folder[_folder(name), own]:
+            take(name, own)
+            waiting.remove(name)
+    for name in waiting:
+        color, folder = _default_style(name).colour, _folder(name)
+        counts = [(taken_in_color[color, line], taken_in_folder[folder, line]) for line in range(len(LINES))]
+        take(name, counts.index(min(counts)))
     return lines
 
 
@@ -142,7 +158,17 @@ def _default_style(name: str) -> SeriesStyle:
 
 
 def _is_known(name: str) -> bool:
-    return name.rpartition("/")[2] in (*_FIXED, *SYSTEMS)
+    return name.rpartition("/")[2] in _CATALOGUE
+
+
+def _place_in_catalogue(name: str) -> int:
+    """The place of a run's system among those of the catalogue, baselines first; others come after all of them."""
+    system = name.rpartition("/")[2]
+    return _CATALOGUE.index(system) if system in _CATALOGUE else len(_CATALOGUE)
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def _line(style: SeriesStyle) -> tuple[Dash, Marker]:

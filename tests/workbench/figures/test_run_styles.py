@@ -83,6 +83,23 @@ def test_a_name_alone_gives_the_color_and_a_lone_run_looks_as_before():
         assert theme.style_on_line(name, line) == theme.style_of(name.rpartition("/")[2])
 
 
+def test_runs_of_a_folder_can_be_told_apart_without_color():
+    exhibits = [
+        "exhibits-documents/document-transformer", "exhibits-documents/qcn-reg", "exhibits/coverage",
+        "exhibits/dynamic-routing", "exhibits/em-routing", "exhibits/future-cost-1", "exhibits/future-cost-2",
+        "exhibits/gdr-bow-bca", "exhibits/pfrnn-loss", "exhibits/rnnsearch", "exhibits/transformer",
+    ]  # fmt: skip
+    before = theme.with_lines(exhibits, {})
+    demo = ["demo/transformer", "demo/rnnsearch", "demo/future-cost-1", "demo/future-cost-2"]
+    lines = theme.with_lines(demo, before)
+    assert {name: lines[name] for name in before} == before
+    for folder in ("exhibits/", "exhibits-documents/", "demo/"):
+        of_folder = [line for name, line in lines.items() if name.startswith(folder)]
+        assert len(set(of_folder)) == len(of_folder)
+    for name in ("transformer", "future-cost-1", "future-cost-2"):
+        assert theme.style_on_line(name, lines[f"exhibits/{name}"]) == theme.style_of(name)
+
+
 def test_commands_know_the_run_by_its_folder_and_exhibits_by_their_name(tmp_path, monkeypatch):
     run_styles.keep(tmp_path, ["demo/transformer", "exhibits/transformer", "mine/transformer"])
     by_page = looks(_runs(tmp_path, ["demo/transformer", "exhibits/transformer", "mine/transformer"]))

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from workbench.evaluation.result_cache import ResultCache
+from workbench.figures.request import looks
+from workbench.plotting import theme
 from workbench.store.provenance import digests
 from workbench.store.runs import Run
 from workbench.views.start.card import Card
@@ -57,9 +59,15 @@ def cards(runs: Sequence[Run], test: str) -> list[Card]:
 
 
 def picture(card: Card, runs: Mapping[str, Run]) -> bytes:
-    """The figure of a card, as a PNG of the width of a paper's column; cached beside its last run. runs: by name."""
+    """The figure of a card, as a PNG of the width of a paper's column; cached beside its last run. runs: by name.
+
+    An exhibit is in several runs folders, which may give it different lines.
+    """
     shown = [runs[name] for name in card.runs]
     inputs = {"card": asdict(card), **of_runs(shown, card.test)}
+    styles = looks(shown)
+    if styles != theme.run_styles(card.runs):  # the pictures that come with the exhibits are drawn in the latter
+        inputs["styles"] = {name: asdict(style) for name, style in styles.items()}
     return PICTURES.cached(shown[-1], inputs, lambda: _draw(card, shown))
 
 

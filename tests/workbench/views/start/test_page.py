@@ -1,5 +1,6 @@
 """Start: questions and findings of the runs at hand, the machine, and the job that builds the demo."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from tests.workbench.views.app_pages import codes, open_page, runs_of, texts
 from workbench.app import url_state
 from workbench.evaluation import scoring
 from workbench.experiments import demo
+from workbench.figures import run_styles
 from workbench.figures.request import Request
 from workbench.jobs import queue
 from workbench.views.future_cost.measure import agreement_table
@@ -43,6 +45,20 @@ def test_a_card_for_each_question_that_the_runs_answer_leads_to_its_page(with_de
     assert at.multiselect(key="runs").value == card.runs == ["demo/transformer", "demo/future-cost-2"]
     assert at.number_input(key="sentence").value == card.sentence
     assert at.segmented_control(key="show").value == "difference"
+
+
+def test_a_picture_has_the_lines_of_its_runs_folder_though_another_one_is_stored(with_demo):
+    known = {run.name: run for run in runs_of(with_demo, *demo.systems())}
+    (card,) = [card for card in cards.cards(list(known.values()), "test") if card.page == "scores"]
+
+    def picture_with(lines: range) -> bytes:
+        stored = json.dumps({"version": run_styles.VERSION, "lines": dict(zip(known, lines, strict=False))})
+        (with_demo / run_styles.FILE).write_text(stored)
+        return cards.picture(card, known)
+
+    first, others = picture_with(range(9)), picture_with(range(5, 9))
+    assert first != others
+    assert picture_with(range(9)) == first
 
 
 def test_a_run_that_routes_adds_its_question(with_demo, routed_run):
