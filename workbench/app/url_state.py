@@ -103,7 +103,7 @@ def default_runs(known: Sequence[Known]) -> list[str]:
     trained = [run for run in known if folder_of(run.name) != external.FOLDER] or list(known)
     finished = [run for run in trained if run.finished] or trained
     same_folder = [run for run in finished if folder_of(run.name) == folder_of(finished[0].name)]
-    ordered = sorted(same_folder, key=lambda run: (not run.tests, _baseline_rank(run.name)))
+    ordered = sorted(same_folder, key=lambda run: (not run.tests, baseline_rank(run.name)))
     names = [run.name for run in ordered]
     chosen = list(dict.fromkeys([*names[:1], *_of_pages(ordered), *names]))[:MOST_RUNS]
     return [name for name in names if name in chosen]
@@ -142,10 +142,10 @@ def baselines(runs: Sequence[str], test: str, known: Sequence[Known]) -> list[st
     """
     chosen = [run for name in runs for run in known if run.name == name]
     candidates = [run for run in chosen if test in run.tests] or chosen
-    return [run.name for run in sorted(candidates, key=lambda run: (not run.finished, _baseline_rank(run.name)))]
+    return [run.name for run in sorted(candidates, key=lambda run: (not run.finished, baseline_rank(run.name)))]
 
 
-def _baseline_rank(name: str) -> int:
+def baseline_rank(name: str) -> int:
     """0 for a run called transformer, 1 for one with the name of another baseline system, 2 for any other."""
     system = name.rpartition("/")[2]
     return 0 if system == "transformer" else 1 if system in theme.BASELINES else 2

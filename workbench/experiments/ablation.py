@@ -7,7 +7,7 @@ option can be one of a mechanism, the model or training. Knows settings and scor
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +105,11 @@ def varied_options(settings: Mapping[str, Settings]) -> list[str]:
     return varied
 
 
+def varied_options_of(mechanisms: Collection[str], settings: Mapping[str, Settings]) -> list[str]:
+    """The options in which at least two otherwise identical systems with one of these mechanisms differ."""
+    return varied_options({name: one for name, one in settings.items() if set(mechanisms) & set(one["mechanisms"])})
+
+
 def _alike_but_for(option: str, settings: Mapping[str, Settings]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name, system_settings in settings.items():
@@ -162,10 +167,19 @@ def _system_label(settings: Settings) -> str:
 
 
 def base_of(settings: Mapping[str, Settings], option: str, baseline: str | None = None) -> str | None:
-    """The baseline system: the one named, else the first without the option."""
+    """The baseline system: the one named, else of those without the option the first that is most like those with it.
+
+    Systems without a mechanism come before others, and of these, those of the same backbone.
+    """
     if baseline is not None and baseline in settings:
         return baseline
-    return next((name for name, system_settings in settings.items() if option not in system_settings), None)
+    backbones = {system_settings["backbone"] for system_settings in settings.values() if option in system_settings}
+    without = {name: system_settings for name, system_settings in settings.items() if option not in system_settings}
+    return min(
+        without,
+        key=lambda name: (bool(without[name]["mechanisms"]), without[name]["backbone"] not in backbones),
+        default=None,
+    )
 
 
 def settings_of_runs(runs: Sequence[Run]) -> dict[str, Settings]:
@@ -202,8 +216,7 @@ def of_runs(runs: Sequence[Run], test: str, metric: str) -> Scored:
         for system, seed_statistics in statistics_by_seed.items()
         for seed, segment_statistics in seed_statistics.items()
     ]
-    description = f"{len(runs)} runs, test set {test}"
-    return Scored(settings, score_table(statistics_by_seed), pd.DataFrame(by_seed), description)
+    return Scored(settings, score_table(statistics_by_seed), pd.DataFrame(by_seed), f"test set {test}")
 
 
 def experiments(folder: Path | None = None) -> list[str]:

@@ -104,6 +104,17 @@ def test_a_page_shows_the_run_of_the_folder_that_has_what_the_chosen_ones_lack(p
     assert shown(at).runs == (*shown_first[:-1], name), "the last one gave way, the baseline stays"
 
 
+def test_of_more_runs_than_are_shown_the_baseline_is_first(many):
+    shutil.copytree(
+        many / "demo" / "future-cost-1", many / "demo" / "bare", ignore=shutil.ignore_patterns("trees.*"),
+        copy_function=os.link,
+    )  # fmt: skip
+    at = open_page("beam_trees", runs=["demo/bare"])
+    (said,) = [text for text in texts(at) if "Shown instead: " in text]
+    names = said.partition("Shown instead: ")[2].removesuffix(".").split(", ")
+    assert names == ["demo/transformer", *(f"demo/copy-{number}" for number in range(url_state.MOST_RUNS - 1))]
+
+
 def test_runs_of_other_texts_are_shown_alone(with_demo, guided_run):
     other = with_demo / "other" / "gdr-bow-bca"
     shutil.copytree(guided_run.folder, other)

@@ -71,6 +71,22 @@ def test_a_sweep_joins_systems_that_differ_in_the_option_alone(grid):
     assert ablation.base_of(settings, "capsules") == "transformer"
 
 
+def test_the_baseline_has_no_mechanism_and_the_backbone_of_those_that_are_varied():
+    systems = ["coverage", "em-routing", "future-cost-1", "future-cost-2", "rnnsearch", "transformer"]
+    settings = {system: ablation.of_description(system) for system in systems}
+    assert ablation.base_of(settings, "model") == "transformer"
+    assert ablation.base_of(settings, "model", "em-routing") == "em-routing"
+    del settings["transformer"]
+    assert ablation.base_of(settings, "model") == "rnnsearch"
+
+
+def test_the_options_of_a_mechanism_are_those_in_which_two_systems_with_it_differ():
+    systems = ["future-cost-1", "future-cost-2", "em-routing:capsules=2", "em-routing:capsules=4"]
+    settings = {system: ablation.of_description(system) for system in systems}
+    assert ablation.varied_options_of(["em_routing", "dynamic_routing"], settings) == ["capsules"]
+    assert ablation.varied_options_of(["guided_capsules"], settings) == []
+
+
 def test_series_of_one_mechanism_are_told_apart_by_what_differs():
     systems = [f"em-routing:capsules={n},inputs={inputs}" for n in (2, 4) for inputs in ("own", "all")]
     found = ablation.option_grid({system: ablation.of_description(system) for system in systems}, "capsules")
@@ -144,7 +160,7 @@ def test_few_numbers_stand_by_their_size_and_names_one_by_one(grid):
     assert not any(isinstance(mark, Line) for mark in panel.marks)  # nothing lies between two names
 
 
-def test_runs_that_differ_in_an_option_are_scored_against_the_one_without_it(demo_runs):
+def test_runs_that_differ_in_an_option_are_scored_against_the_one_without_it(demo_runs, routed_run):
     runs = tuple(open_run(f"demo/{name}", demo_runs) for name in ("transformer", "future-cost-1", "future-cost-2"))
     wanted = scoring.score_table(runs, "test", ["bleu"]).set_index("system")
     figure = draw("ablation", Request(runs, "test", options={"option": "model"}))
@@ -156,6 +172,11 @@ def test_runs_that_differ_in_an_option_are_scored_against_the_one_without_it(dem
         assert (row.score, row.low, row.high) == pytest.approx((expected.score, expected.low, expected.high))
     (base,) = (mark for mark in figure.panels[0].marks if isinstance(mark, Rule))
     assert base.position == pytest.approx(wanted.loc["demo/transformer"].score)
+    assert "3 runs, test set test" in figure.caption
+    with_another = (*runs, routed_run)
+    assert (
+        "3 runs, test set test" in draw("ablation", Request(with_another, "test", options={"option": "model"})).caption
+    )
     with pytest.raises(RunError, match="name the option that is varied"):
         draw("ablation", Request(runs, "test"))
 

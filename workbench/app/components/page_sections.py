@@ -103,14 +103,18 @@ def _named(run: Run) -> str:
 
 
 def _others(frame: Frame, is_compatible: Callable[[Run], bool]) -> list[Run]:
-    """The compatible runs with translations that are not chosen, all of one folder, finished ones first.
+    """The compatible runs with translations that are not chosen, all of one folder, finished ones and baselines first.
 
     A folder of chosen runs is preferred.
     """
     folders = {url_state.folder_of(run.name) for run in frame.chosen}
     others = [run for run in frame.runs if not run.problem and run not in frame.chosen and run.tests()]
     compatible_runs = [run for run in others if _is_usable(run, is_compatible)]
-    compatible_runs.sort(key=lambda run: (url_state.folder_of(run.name) not in folders, not run.finished))
+    compatible_runs.sort(
+        key=lambda run: (
+            url_state.folder_of(run.name) not in folders, not run.finished, url_state.baseline_rank(run.name)
+        )
+    )  # fmt: skip
     same_folder = [
         run for run in compatible_runs if url_state.folder_of(run.name) == url_state.folder_of(compatible_runs[0].name)
     ]

@@ -87,9 +87,10 @@ def ablation_figure(request: Request, options: AblationOptions) -> Figure:
     base = ablation.base_of(scored.settings, option, short_names(request.runs).get(request.baseline or ""))
     scores = dict(zip(scored.scores["system"], scored.scores["score"], strict=True))
     varied = _drawn_settings(scored.settings, option)
+    number = f"{scored.by_seed['system'].isin([*varied, base]).sum()} runs, " if request.runs else ""
     printed, notes = reported_scores(option, metric, varied), reported_notes(option, metric, varied)
     sentences = [
-        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {scored.description}: "
+        f"{METRIC_NAMES[metric]} by {option.replace('_', ' ')}, {number}{scored.description}: "
         "means over seeds with 95% intervals"
         f"{interval_text(points['seeds'].tolist())}.",
         f"Dashed: {base}, which has no such option." if base in scores else "",

@@ -9,6 +9,7 @@ import streamlit as st
 
 from workbench.app.components import empty_states, figure_view
 from workbench.app.frame import Frame, errors_as_messages
+from workbench.app.pages import Page
 from workbench.evaluation.scoring import METRIC_NAMES
 from workbench.experiments import ablation
 from workbench.figures.options import default
@@ -19,9 +20,10 @@ from workbench.views.ablation.length_cost import length_benches
 HERE, SCOPE = "runs", "context_sentences"
 
 
-def ablations(frame: Frame, stacked: bool = False) -> None:
+def ablations(frame: Frame, page: Page, stacked: bool = False) -> None:
     """Ablations of the runs in the folders of the chosen runs, or of an experiment with results.
 
+    page: options of its mechanisms come first, and so do experiments with such options.
     stacked: show BLEU and chrF below each other instead of one metric, no cost by length, and only systems that read
     context sentences.
     """
@@ -34,8 +36,11 @@ def ablations(frame: Frame, stacked: bool = False) -> None:
                 name: {system: system_settings for system, system_settings in group.items() if SCOPE in system_settings}
                 for name, group in settings.items()
             }
-        options = {name: ablation.varied_options(group) for name, group in settings.items()}
-        sources = [name for name, varied in options.items() if varied]
+        own = {name: ablation.varied_options_of(page.mechanisms, group) for name, group in settings.items()}
+        options = {
+            name: list(dict.fromkeys([*own[name], *ablation.varied_options(group)])) for name, group in settings.items()
+        }
+        sources = sorted((name for name, varied in options.items() if varied), key=lambda name: not own[name])
         if not sources:
             empty_states.empty_state(
                 "No two runs here differ in one option alone. A grid of systems in a file makes such runs:",

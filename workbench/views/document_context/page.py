@@ -4,6 +4,7 @@ import streamlit as st
 
 from workbench.app.components import empty_states, page_sections
 from workbench.app.frame import heading
+from workbench.app.pages import PAGES
 from workbench.evaluation.document_context import context_mechanisms
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.document_context import sections
@@ -30,7 +31,7 @@ heading(
 frame = empty_states.require_runs()
 part = page_sections.choose(st, PARTS, "context")
 if part == "scope":
-    ablation_section.ablations(frame, stacked=True)
+    ablation_section.ablations(frame, PAGES["context"], stacked=True)
     st.stop()
 frame, compatible_runs = page_sections.compatible(
     frame, "reads the sentences before, which takes document ids", lambda run: bool(context_mechanisms(run)), "qcn-reg"

@@ -4,6 +4,7 @@ import streamlit as st
 
 from workbench.app.components import empty_states, page_sections
 from workbench.app.frame import heading
+from workbench.app.pages import PAGES
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.layer_routing import sections
 from workbench.views.layer_routing.measure import routed
@@ -29,7 +30,7 @@ left, right = st.columns([5, 2], vertical_alignment="bottom")
 page_sections.read_old_label("routing", {"What is learned": "learned"})
 part = page_sections.choose(left, PARTS, "routing")
 if part == "ablation":
-    ablation_section.ablations(frame)
+    ablation_section.ablations(frame, PAGES["routing"])
     st.stop()
 side = right.segmented_control(
     "Stack", list(SIDES), format_func=SIDES.__getitem__, default="encoder", required=True, key="side",

@@ -4,6 +4,7 @@ import streamlit as st
 
 from workbench.app.components import empty_states, page_sections
 from workbench.app.frame import heading
+from workbench.app.pages import PAGES
 from workbench.views.ablation import sections as ablation_section
 from workbench.views.past_future import sections
 from workbench.views.past_future.measure import separates
@@ -31,7 +32,7 @@ heading(
 frame = empty_states.require_runs()
 part = page_sections.choose(st, PARTS, "past-future")
 if part == "ablation":
-    ablation_section.ablations(frame)
+    ablation_section.ablations(frame, PAGES["past_future"])
     st.stop()
 if part == "truth":
     sections.truth(frame)

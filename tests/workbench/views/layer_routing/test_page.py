@@ -9,6 +9,8 @@ import pytest
 import core_models
 from analyses import routing
 from tests.workbench.views.app_pages import charts, codes, open_page, showing_piece_marks, texts
+from workbench.app.pages import PAGES
+from workbench.experiments import ablation
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.plotting.grammar import Line
@@ -239,6 +241,10 @@ def test_the_other_sections_of_the_page(both):
     assert any("formula" in code for code in codes(linked))
     at = open_page("routing", **both, routing="Ablations")
     assert drawn(at)[0] == "ablation"
+    source, option = at.selectbox(key="swept"), at.selectbox(key="option")
+    settings = ablation.settings_of_experiment(source.value)
+    assert option.value in ablation.varied_options_of(PAGES["routing"].mechanisms, settings)
+    at = source.select("runs").run()  # the demo's runs, none of which differ in an option of routing
     assert "model" in at.selectbox(key="option").options
     assert not at.error
 

@@ -9,7 +9,9 @@ import core_models
 from analyses import past_future, past_future_gold
 from analyses.attention import joined
 from tests.workbench.views.app_pages import charts, codes, open_page, showing_piece_marks, texts
+from workbench.app.pages import PAGES
 from workbench.evaluation.gold_alignments import truths
+from workbench.experiments import ablation
 from workbench.figures.drawing import draw
 from workbench.figures.request import Request
 from workbench.store.runs import Run, RunError, open_run
@@ -230,6 +232,8 @@ def test_lengths_and_scores_are_of_all_chosen_runs(both):
 def test_ablations_need_no_chosen_run(with_demo):
     at = open_page("past_future", runs=["demo/transformer"], **{"past-future": "Ablations"})
     assert drawn(at)[0] == "ablation"
+    settings = ablation.settings_of_experiment(at.selectbox(key="swept").value)
+    assert at.selectbox(key="option").value in ablation.varied_options_of(PAGES["past_future"].mechanisms, settings)
     assert not at.error
 
 
