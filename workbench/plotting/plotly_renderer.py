@@ -99,7 +99,7 @@ def _set_axes(drawn: go.Figure, layout: Layout, number: int, dark: bool) -> None
     y = positions, tuple(cut_to(text, screen_layout.text_room(layout.width)) for text in texts)
     cell = {"row": row + 1, "col": column + 1}
     slants = {"autotickangles": _SLANTS, "ticklabeloverflow": "allow"}  # else a long last label vanishes
-    most = max(3, int(layout.panel / screen_layout.NUMBER_ROOM))
+    most = screen_layout.most_numbers(panel, layout.panel)
     drawn.update_xaxes(
         _axis(panel.x, plotly_lines(labels[0], layout.panel / FONT), x, dark), **slants, nticks=most, **cell
     )

@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
+from typing import Literal
 
 import numpy as np
 
 from workbench.plotting import theme
 from workbench.plotting.axes import cut_to, ems, lines, plotly_lines
-from workbench.plotting.grammar import Axis, Bars, ColorRole, Figure, Heat, Labels, Line, Panel, Points, Segments
+from workbench.plotting.grammar import Axis, Bars, ColorRole, Figure, Heat, Labels, Line, Panel, Points, Rule, Segments
 
 DEFAULT_WIDTH = 760  # of a page beside the sidebar on a small laptop
 FONT, TITLE_FONT = 12, 14
@@ -26,6 +27,8 @@ _FLAT_LABELS, _NUMBERS = 46, 34  # below a panel: ticks, labels and title; left 
 _MIN_PANEL_WIDTH = 140
 PLAIN_POWERS = 5  # up to this power of ten, and down to its inverse, numbers are in full: 0.0001 and not 100µ
 NUMBER_ROOM = 55  # of a number below a panel, so that its neighbor does not touch it
+_TWO_AT_LEAST = 5  # of so many numbers at most, Plotly sets two or more
+_MARGINS = (0.03, 0.06, 0.1)  # that Plotly may leave beside what is drawn, as shares of it
 _TICK = 40  # least length of an axis per tick of Plotly
 _MIN_LABEL_WIDTH = 13.0  # of upright texts beside each other
 LEGEND_LINE = 56  # of a key: twice the longest dash and its gap, so that it looks like the line
@@ -226,13 +229,36 @@ def _end_numbers(panel: Panel) -> list[str]:
     return [f"{end:{comma}.{digits}f}" for end in (low, high)]
 
 
-def _span(panel: Panel) -> tuple[float, float]:
-    """The least and the largest y of the marks that need an axis."""
+def most_numbers(panel: Panel, room: float) -> int:
+    """The most numbers below a panel `room` pixels wide: as many as have room, more where only one could be there."""
+    most = max(3, int(room / NUMBER_ROOM))
+    low, high = panel.x.range or _span(panel, "x")
+    if panel.x.log or not 0 < high - low < math.inf:
+        return most
+    margins = (0.0,) if panel.x.range else (0.0, *_MARGINS)
+    alone = any(_ticks_between(low - share * (high - low), high + share * (high - low), most) < 2 for share in margins)
+    return max(_TWO_AT_LEAST, most) if alone else most
+
+
+def _ticks_between(low: float, high: float, most: int) -> int:
+    """How many ticks Plotly sets: at the least step of 2, 5 or 10 times a power of ten that makes `most` steps."""
+    least_step = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(least_step))
+    step = power * next(factor for factor in (2, 5, 10) if factor * power >= least_step)
+    return math.floor(high / step) - math.ceil(low / step) + 1
+
+
+def _span(panel: Panel, which: Literal["x", "y"] = "y") -> tuple[float, float]:
+    """The least and the largest value along an axis of the marks that need one."""
     marks = [mark for mark in panel.marks if isinstance(mark, Line | Bars | Points | Segments)]
-    arrays = [mark.values(mark.y) for mark in marks]
-    with_errors = [m for m in marks if isinstance(m, Line) or (isinstance(m, Points) and m.error_axis == "y")]
+    arrays = [mark.values(getattr(mark, which)) for mark in marks]
+    with_errors = [
+        m for m in marks if (isinstance(m, Line) and which == "y") or (isinstance(m, Points) and m.error_axis == which)
+    ]
     arrays += [mark.values(name) for mark in with_errors for name in (mark.low, mark.high) if name is not None]
     arrays += [np.zeros(1)] * any(isinstance(mark, Bars) for mark in marks)
+    across = [mark for mark in panel.marks if isinstance(mark, Rule) and which == "x" and not mark.horizontal]
+    arrays += [np.array([mark.position]) for mark in across]
     values = np.concatenate([*arrays, np.empty(0)])
     values = values[np.isfinite(values)]
     return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)

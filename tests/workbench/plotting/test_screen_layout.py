@@ -12,7 +12,7 @@ import pytest
 from tests.workbench.plotting.heat_maps import heat_of
 from workbench.plotting import screen_layout, theme
 from workbench.plotting.axes import category_axis, cut_to, ems, lines, plotly_lines, token_axis
-from workbench.plotting.grammar import Axis, Figure, Labels, Line, Panel, Segments
+from workbench.plotting.grammar import Axis, Figure, Labels, Line, Panel, Points, Segments, rule
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.plotting.screen_layout import FONT, lay_out, min_width
 
@@ -110,6 +110,25 @@ def test_panels_that_are_compared_stay_beside_each_other_and_every_token_keeps_i
     drawn = to_plotly(figure, width=width)
     assert {len(axis.ticktext) for axis in drawn.select_xaxes()} == {tokens}
     assert len({axis.domain for axis in drawn.select_xaxes()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most"),
+    [
+        (-1.7385, 1.1621, 5),  # alone at 0 with steps of 2
+        (-4.0032, 1.6569, 5),  # alone at 0 with steps of 5
+        (-6.0204, 1.4814, 3),
+        (0.0, 0.0, 3),
+    ],
+)
+def test_numbers_below_a_narrow_panel_are_more_where_only_one_would_be_there(low, high, most):
+    table = pd.DataFrame({"gain": [(low + high) / 2], "place": [0.0], "low": [low], "high": [high]})
+    dots = Points(table, "gain", "place", low="low", high="high", error_axis="x")
+    panel = Panel((rule(0.0, horizontal=False), dots), Axis("gain"))
+    assert screen_layout.most_numbers(panel, 189.5) == most
+    assert screen_layout.most_numbers(panel, 600.0) == 10
+    drawn = to_plotly(Figure("claims", "Claims", (panel,) * 4, columns=4), width=800)
+    assert {axis.nticks for axis in drawn.select_xaxes()} == {most}
 
 
 def test_long_names_beside_the_first_column_take_nothing_from_the_second():
