@@ -88,16 +88,16 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
 
     from analyses.power import at_level, detectable_difference, least_at_level
 
-    counted = {claim: len(counting(rows)) for claim, rows in measured.groupby("claim")}
+    levels = {claim: level(counting(rows)) for claim, rows in measured.groupby("claim")}
     found: list[tuple[float, float, str, float]] = []
     for row in records(measured):
         (gain, share), low, high = expected[row["claim"]], row["low"], row["high"]
-        level = 1 - 0.05 / counted[row["claim"]]
+        confidence = levels[row["claim"]]
         if row.get("groups"):
-            interval = least_at_level(row["groups"], row["left_out"], int(row["seeds"]), level)
+            interval = least_at_level(row["groups"], row["left_out"], int(row["seeds"]), confidence)
             found.append((*interval, verdict(*interval, gain, share), math.nan))
         elif row["repeat"] == REPEATED_TRAINING:
-            of_seeds = (int(row["seeds"]), row["seed_error"], level)
+            of_seeds = (int(row["seeds"]), row["seed_error"], confidence)
             interval = at_level(row["gain"], low, high, *of_seeds)
             no_gain = row["measure"] == METRIC and -ROUNDING < gain <= 0
             decided = verdict_of_no_gain(*interval) if no_gain else verdict(*interval, gain, share)
@@ -107,6 +107,11 @@ def with_verdicts(measured: pd.DataFrame, expected: Mapping[str, tuple[float, fl
             low, high = (1 - tolerance) * low, (1 + tolerance) * high
             found.append((low, high, verdict_of_speeds(low, high, gain, share), math.nan))
     return measured.assign(**pd.DataFrame(found, columns=VERDICT_COLUMNS, index=measured.index))
+
+
+def level(counted: pd.DataFrame) -> float:
+    """The confidence level of the intervals that decide, where these differences count for a claim."""
+    return 1 - 0.05 / len(counted)
 
 
 def reported_gains(paper: Paper) -> pd.DataFrame:

@@ -22,8 +22,8 @@ DIGITS = {"length ratio": 4}  # behind the point; of other measures two
 def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """The ledger, one row a claim, in words.
 
-    Columns: claim, kind, reported (by table), ours (what counts), verdict, smallest (if undecided, the smallest
-    difference that an experiment could have shown).
+    Columns: claim, kind, reported (by table), ours (what counts), level (of its intervals; "" without any), verdict,
+    smallest (if undecided, the smallest difference that an experiment could have shown).
     """
     import pandas as pd
 
@@ -31,18 +31,20 @@ def claim_table(reported: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     for claim, gains in reported.groupby("claim", sort=False):
         first, mine = gains.iloc[0], measured[measured["claim"] == claim]
         found = claims.overall(mine)
-        could = claims.counting(mine)["smallest"].min() if found.startswith(claims.UNDECIDED) else float("nan")
+        counted = claims.counting(mine)
+        could = counted["smallest"].min() if found.startswith(claims.UNDECIDED) else float("nan")
         rows.append(
             {
                 "claim": first["says"],
                 "kind": first["kind"],
                 "reported": "; ".join(_gains_in_words(gains)) + _taken_as(gains),
                 "ours": "; ".join(_ours_in_words(mine)) or first["without"],
+                "level": f"{100 * claims.level(counted):.4g}%" if REPEATED_TRAINING in set(counted["repeat"]) else "",
                 "verdict": found,
                 "smallest": "" if pd.isna(could) else _number(could, str(first["measure"])).removeprefix("+"),
             }
         )
-    return pd.DataFrame(rows, columns=["claim", "kind", "reported", "ours", "verdict", "smallest"])
+    return pd.DataFrame(rows, columns=["claim", "kind", "reported", "ours", "level", "verdict", "smallest"])
 
 
 def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:

@@ -250,6 +250,10 @@ def test_the_figure_draws_every_gain_and_every_claim_has_a_row():
     points = figure.table[figure.table["mark"] == "points"]
     assert sorted(points["gain"]) == sorted([*reported["gain"], *measured["gain"]])
     assert [panel.title for panel in figure.panels] == ["reported", *dict.fromkeys(measured["data"])]
+    told = figure.caption.partition("Panels by training text (learning rate): ")[2]
+    texts = dict(part.split(": ") for part in told.removesuffix(".").split("; "))
+    assert "claims-past-future (0.004)" in texts["45,000 controlled sentences"].split(", ")
+    assert "multi30k-past-future (0.0003)" in texts["en-de text"].split(", ")
     assert all(panel.y.texts == tuple(reported.drop_duplicates("claim")["label"]) for panel in figure.panels)
     with pytest.raises(RunError, match="did you mean 'dou-2019'"):
         draw("paper-claims", Request((), options={"paper": "duo-2019"}))
@@ -289,6 +293,7 @@ def test_the_ledger_shows_the_interval_that_decides_and_what_several_gains_are_t
     reach = norm.ppf(1 - 0.025 / 2) / norm.ppf(0.975)  # of two that count, each at 97.5 %
     interval = f"[{1 - reach:+.2f}, {1 + reach:+.2f}]".replace("-", "−")
     assert line["ours"] == f"+1.00 {interval} x, test, 1 seed; +1.00 {interval} x, long, 1 seed"
+    assert line["level"] == "97.5%"
     one = ledger.claim_table(reported.head(1), measured)
     assert one["reported"].tolist() == ["+0.50 (Table 1)"]
 

@@ -23,7 +23,7 @@ _RULE = (
     "A speed holds where all measurements reach nine tenths of it. Else it is undecided, with the smallest difference "
     "that such an experiment sees four times in five. One training counts only where no experiment has several seeds, "
     "and a learning rate whose dev losses are known to be higher only where there is nothing else. Where n differences "
-    "count, each decides by its interval at 1 - 0.05 / n, which is the one shown. "
+    "count, each decides by its interval at 1 - 0.05 / n. The table shows these intervals, the figure those at 95%. "
     f"Gains are left out where one of the two has less than {claims.MINIMUM_BLEU:.0f} BLEU. "
     "Claims are not corrected for each other: of twenty without an effect one may seem to have one. Ours: other data "
     "than the paper's and small models, so no reproduction."
@@ -39,7 +39,8 @@ def show(name: str, paper: Paper, frame: Frame) -> None:
         )
         return
     figure_view.show("paper-claims", frame.request((), paper=name))
-    texts = table.map(escape_markdown).assign(verdict=table["verdict"].map(_badge), ours=table["ours"].map(_listed))
+    ours = [_listed(line.ours, line.level) for line in table.itertuples()]
+    texts = table.map(escape_markdown).assign(verdict=table["verdict"].map(_badge), ours=ours).drop(columns="level")
     st.table(texts.rename(columns=_HEADS).set_index("Claim"))
     st.caption(_RULE)
 
@@ -54,6 +55,7 @@ def _badge(verdict: str) -> str:
     return f":{color}-badge[{verdict}]"
 
 
-def _listed(ours: str) -> str:
-    """One line for each data set."""
-    return "  \n".join(map(escape_markdown, ours.split("; "))) if ours else "–"
+def _listed(ours: str, level: str) -> str:
+    """One line for each data set, below the level of all their intervals."""
+    heading = [f"{level} intervals:"] if level else []
+    return "  \n".join(map(escape_markdown, [*heading, *ours.split("; ")])) if ours else "–"

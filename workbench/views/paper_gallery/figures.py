@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from core_models.resources import data_folder
 from workbench.experiments.ablation import result_tables
 from workbench.figures.options import FigureOptions, Names
 from workbench.figures.registry import figure
@@ -85,10 +86,25 @@ def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
         "than the paper's and no reproduction. Faint: what does not count for the verdict (trained at a learning rate "
         "with a higher dev loss, or once where others have several seeds). Every panel has its own axis; the dotted "
         "rule is the baseline."
+        f"{_of_panels(dict.fromkeys(measured['data']))}"
     )
     counts = ", ".join(f"{verdict}: {number}" for verdict, number in verdicts.value_counts().items())
     summary = f"{len(verdicts)} gains of a system over its plain model; {counts}."
     return paper_claims(reported, measured, caption, summary)
+
+
+def _of_panels(experiments: Iterable[str]) -> str:
+    """A sentence with the text and the learning rate of each experiment."""
+    from workbench.experiments.grid import read_experiment
+
+    by_text: dict[str, list[str]] = {}
+    for name in experiments:
+        grid = read_experiment(data_folder() / "experiments" / f"{name}.yaml")
+        controlled, rate = grid.data.controlled, grid.training.get("learning_rate")
+        text = f"{controlled.sentences:,} controlled sentences" if controlled else f"{grid.data.languages} text"
+        by_text.setdefault(text, []).append(f"{name} ({rate:g})" if rate else name)
+    parts = "; ".join(f"{text}: {', '.join(names)}" for text, names in by_text.items())
+    return f" Panels by training text (learning rate): {parts}." if parts else ""
 
 
 @figure("paper-table", scope="test_set", options=PaperTableOptions, needs_runs=False, depends_on=_files)

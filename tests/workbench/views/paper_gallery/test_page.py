@@ -68,6 +68,9 @@ def test_every_claim_is_a_row_with_its_verdict(runs_root):
     assert [text.replace("\\", "") for text in table.value.index] == wanted["claim"].tolist()
     for shown, verdict in zip(table.value["Verdict"], wanted["verdict"], strict=True):
         assert f"[{verdict}]" in shown
+    for shown, level in zip(table.value["Ours"], wanted["level"], strict=True):
+        assert shown.replace("\\", "").startswith(f"{level} intervals:") == bool(level)
+    assert len(set(wanted["level"])) > 2
     (chart,) = charts(at)
     assert len({key for key in chart["layout"] if key.startswith("xaxis")}) > 2, "an axis a data set"
     assert any("workbench figure paper-claims --option paper=dou-2019" in code for code in codes(at))
