@@ -80,10 +80,29 @@ def test_length_buckets_with_few_sentences_are_grey():
     )
     drawn = {mark.style.colour: mark for mark in marks_of(figure, Line) if mark.series == "gdr"}
     grey = drawn.pop(strip[1].style.colour)
-    assert grey.table[["score", "low", "high"]].to_numpy().tolist() == [[31, 30, 32], [22, 19, 25]]
+    assert grey.table["score"].tolist() == [31, 22]
     (own,) = drawn.values()
-    np.testing.assert_array_equal(own.table[["score", "low", "high"]], [[31, 30, 32], [np.nan] * 3])
+    np.testing.assert_array_equal(own.table["score"], [31, np.nan])
     assert (own.style.dash, own.style.marker, own.legend, grey.legend) == (grey.style.dash, grey.style.marker, 1, 0)
+
+
+@pytest.mark.parametrize("draw", [lengths.length_scores, lengths.length_differences])
+def test_beside_a_small_bucket_each_bucket_has_its_own_interval(draw):
+    """A band would be grey in the readable bucket too, or end there without a width."""
+    table = length_table()
+    figure = draw(table)
+    assert not any(mark.low for mark in marks_of(figure, Line))
+    bars = {(mark.series, mark.style.colour): mark.table for mark in marks_of(figure, Points)}
+    (grey,) = {mark.style.colour for mark in marks_of(figure, Bars, panel=1) if mark.series == "n < 100"}
+    for system, rows in table.groupby("system"):
+        own = next(part for (name, color), part in bars.items() if name == system and color != grey)
+        assert (
+            own[["n", "low", "high"]].to_numpy().tolist()
+            == rows.loc[rows["n"] >= 100, ["n", "low", "high"]].to_numpy().tolist()
+        )
+        assert bars[system, grey]["n"].tolist() == [60]
+    places = pd.concat(bars.values()).groupby("bucket")["place"]
+    assert (places.nunique() == 2).all()
 
 
 def test_only_buckets_with_few_sentences_and_their_neighbours_are_drawn_grey():
@@ -102,7 +121,7 @@ def test_only_buckets_with_few_sentences_and_their_neighbours_are_drawn_grey():
 def test_more_systems_than_two_have_error_bars_side_by_side_in_each_bucket():
     two = length_table()
     three = pd.concat([two, two[:2].assign(system="third")], ignore_index=True)
-    assert all(mark.low for mark in marks_of(lengths.length_scores(two), Line))
+    assert all(mark.low for mark in marks_of(lengths.length_scores(two, minimum_n=1), Line))
     figure = lengths.length_scores(three, minimum_n=1)
     assert not any(mark.low for mark in marks_of(figure, Line))
     bars = pd.concat([mark.table for mark in marks_of(figure, Points) if mark.low == "low" and mark.high == "high"])

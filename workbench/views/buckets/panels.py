@@ -1,6 +1,6 @@
 """Shared parts of figures over buckets: lines with intervals for systems, n below, and small buckets in gray.
 
-The bar of a bucket with fewer than `minimum_n` members is gray, and so are the lines and intervals next to it.
+The bar of a bucket with fewer than `minimum_n` members is gray, and so are its interval and the lines next to it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,18 @@ def styles_of(table: pd.DataFrame, requested: dict[str, SeriesStyle] | None) -> 
     return theme.styles(list(dict.fromkeys(table["system"])), requested)
 
 
-def spread(table: pd.DataFrame) -> pd.DataFrame:
-    """Move the systems of each bucket apart, for error bars, if their bands would cover each other."""
+def spread(table: pd.DataFrame, minimum_n: int = MINIMUM_N) -> pd.DataFrame:
+    """Move the systems of each bucket apart where they have error bars."""
     systems = list(dict.fromkeys(table["system"]))
-    if len(systems) <= MOST_BANDS:
+    if _have_bands(table, minimum_n):
         return table
     return table.assign(place=table["place"] + table["system"].map(side_by_side(systems)))
+
+
+def _have_bands(table: pd.DataFrame, minimum_n: int) -> bool:
+    """Whether intervals are bands: of few systems, none of which would end at a small bucket."""
+    small = table["n"] < minimum_n
+    return table["system"].nunique() <= MOST_BANDS and bool(small.all() or not small.any())
 
 
 def curves(
@@ -57,13 +63,14 @@ def curves(
     high: str | None = None,
     minimum_n: int = MINIMUM_N,
 ) -> list[Mark]:
-    """Lines of all systems of a `spread` table: with bands, of more than MOST_BANDS systems with error bars."""
-    systems, marks = by_system(table), []
-    for system, rows in systems:
-        if low is None or len(systems) <= MOST_BANDS:
-            marks += _line(rows, y, system, styles[system], hover, low, high, minimum_n)
+    """Lines of all systems of a `spread` table, with intervals between `low` and `high`: bands, else error bars."""
+    marks: list[Mark] = []
+    bands = low is None or _have_bands(table, minimum_n)
+    ends = (low, high) if bands else (None, None)
+    for system, rows in by_system(table):
+        marks += _line(rows, y, system, styles[system], hover, *ends, minimum_n)
+        if bands:
             continue
-        marks += _line(rows, y, system, styles[system], hover, None, None, minimum_n)
         small = rows["n"] < minimum_n
         for part, style in ((rows[~small], styles[system]), (rows[small], replace(styles[system], colour=_FEW))):
             if len(part):
@@ -83,17 +90,16 @@ def _line(
 ) -> list[Mark]:
     """Lines of a system: in its color through large buckets, in gray through small buckets and to their neighbors.
 
-    Gray lines keep dash and marker. Each line has NaN for `y` and the band in the buckets of the other.
+    Gray lines keep dash and marker. Each line has NaN for `y` in the buckets of the other.
     """
     is_small = (rows["n"] < minimum_n).to_numpy()
     gray = replace(style, colour=_FEW)
     if is_small.all():
         return [Line(rows, "place", y, series, gray, hover, True, low, high)]
-    drawn = [column for column in (y, low, high) if column]
-    large = rows.assign(**{column: rows[column].where(~is_small) for column in drawn})
+    large = rows.assign(**{y: rows[y].where(~is_small)})
     small_stretches = [rows.iloc[max(first - 1, 0) : last + 2] for first, last in _stretches(is_small)]
     return [
-        *(Line(stretch, "place", y, series, gray, hover, False, low, high) for stretch in small_stretches),
+        *(Line(stretch, "place", y, series, gray, hover, False) for stretch in small_stretches),
         Line(large, "place", y, series, style, hover, True, low, high),
     ]
 

@@ -25,7 +25,7 @@ def length_scores(
     require_columns(table, _SCORES, "table")
     ordered, buckets = placed(table)
     series_styles = styles_of(ordered, styles)
-    marks = curves(spread(ordered), "score", series_styles, ("bucket", "n"), "low", "high", minimum_n)
+    marks = curves(spread(ordered, minimum_n), "score", series_styles, ("bucket", "n"), "low", "high", minimum_n)
     caption, summary = f"{metric} by {length} with 95% intervals.", extremes(ordered, "score", metric, minimum_n)
     return framed("length-scores", f"{metric} by {length}", marks, Axis(metric), ordered, buckets, length, caption,
                   summary, minimum_n)  # fmt: skip
@@ -44,7 +44,7 @@ def length_differences(
     require_columns(table, _DIFFERENCES, "table")
     ordered, buckets = placed(table)
     series_styles = styles_of(ordered, styles)
-    drawn, hover = spread(ordered), ("bucket", "n", "p_holm")
+    drawn, hover = spread(ordered, minimum_n), ("bucket", "n", "p_holm")
     marks: list[Mark] = [rule(0.0), *curves(drawn, "delta", series_styles, hover, "low", "high", minimum_n)]
     for system, rows in by_system(drawn):
         style = series_styles[system]

@@ -24,7 +24,7 @@ def word_f_measure(
     placed, names = panels.placed(table)
     series_styles = panels.styles_of(placed, styles)
     hover = ("bucket", "n", "precision", "recall")
-    marks = panels.curves(panels.spread(placed), "score", series_styles, hover, "low", "high", minimum_n)
+    marks = panels.curves(panels.spread(placed, minimum_n), "score", series_styles, hover, "low", "high", minimum_n)
     return panels.framed(
         "word-f-measure", "F-measure of words by frequency", marks, Axis("F-measure"), placed, names,
         "frequency of the word",
