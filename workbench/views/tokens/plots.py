@@ -5,15 +5,16 @@ from __future__ import annotations
 import pandas as pd
 
 from workbench.plotting import theme
-from workbench.plotting.axes import category_axis, rank_axis, token_axis, token_text, token_texts
+from workbench.plotting.axes import category_axis, cut_to, rank_axis, token_axis, token_text, token_texts
 from workbench.plotting.columns import require_columns, said_of_each
-from workbench.plotting.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle, cut
+from workbench.plotting.grammar import Axis, Figure, Heat, Labels, Line, Mark, Panel, SeriesStyle
 
 _WORDS = ("system", "step", "token", "probability", "entropy", "rank", "best", "best_probability")
 _LENS = ("system", "layer", "name", *_WORDS[1:])
 _HOVER = ("token", "best", "best_probability")
 _ROW_INCHES = 0.15
-_ROOM = 64  # characters in the cells of one row at the width of a page
+_MOST_BESIDE = 2  # systems; the cells of more would be too narrow for words
+_ROOM = 54.0  # ems of the texts in the cells of one row at the width of a page
 
 
 def token_probabilities(table: pd.DataFrame, styles: dict[str, SeriesStyle] | None = None, caption: str = "") -> Figure:
@@ -75,9 +76,10 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
     Rows are words, columns are layers; one panel for each system. Words too long for a cell are cut.
     """
     require_columns(table, _LENS, "table")
-    longest = max(4, _ROOM // int(table.groupby("system")["layer"].nunique().sum()))
-    table = table.assign(label=[cut(text, longest) for text in token_texts(table["best"].astype(str))])
     systems = list(dict.fromkeys(table["system"]))
+    columns = min(len(systems), _MOST_BESIDE)
+    room = _ROOM / (columns * int(table.groupby("system")["layer"].nunique().max()))
+    table = table.assign(label=[cut_to(text, room) for text in token_texts(table["best"].astype(str))])
     panels = []
     for system in systems:
         rows = table[table["system"] == system].sort_values(["step", "layer"])
@@ -104,7 +106,7 @@ def layer_lens(table: pd.DataFrame, caption: str = "") -> Figure:
         caption,
         said_of_each(table, _settled_words),
         "page",
-        columns=len(systems),
+        columns=columns,
     )
 
 

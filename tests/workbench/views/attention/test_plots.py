@@ -166,7 +166,7 @@ def test_the_lens_names_the_best_word_and_shades_the_written_one(tmp_path):
     texts = labels.table["label"].tolist()
     assert texts[-1] == "</s>"
     assert texts[0].endswith("…")
-    assert len(texts[0]) == 32
+    assert len(texts[0]) == 44
     assert figure.panels[0].x.texts == ("embedding", "layer 1")
     assert save(figure, tmp_path / "lens.pdf").read_bytes().startswith(b"%PDF")
 
@@ -200,3 +200,13 @@ def test_the_summary_names_the_side_of_a_token_however_the_axis_calls_it():
         for panels in (("a",), ("a", "b")):
             summary = attention.attention_maps(cells(*panels), labels=labels).summary
             assert f"the most attended {key} token gets 0.75 of a {query} token's attention" in summary
+
+
+def test_the_lens_of_four_systems_has_two_panels_in_a_row_with_room_for_nine_letters():
+    rows = words("a", ["Entscheidung", "Entschluss", "</s>"], [1, 1, 1])
+    rows["best"] = ["vorhaben", "Entscheidung", "Entschluss"]
+    layers = pd.concat([rows.assign(layer=number, name=f"layer {number}") for number in range(5)])
+    figure = tokens.layer_lens(pd.concat([layers.assign(system=system) for system in "abcd"]))
+    assert (len(figure.panels), figure.columns) == (4, 2)
+    _, labels = figure.panels[0].marks
+    assert list(dict.fromkeys(labels.table["label"])) == ["vorhaben", "Entsche…", "Entschl…"]
