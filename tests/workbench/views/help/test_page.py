@@ -5,6 +5,7 @@ import pytest
 from tests.workbench.views.app_pages import codes, open_page, texts
 from workbench.app import glossary, sidebar
 from workbench.app.pages import PAGES
+from workbench.plotting import theme
 from workbench.views.help import tables as help_tables
 
 ASKED_FOR = (
@@ -31,6 +32,14 @@ def test_terms_are_told_once_and_lead_to_pages_that_are_there():
 )
 def test_a_term_is_found_by_any_of_its_names(wanted, first):
     assert glossary.find(glossary.terms(), wanted)[0].name == first
+
+
+def test_baselines_are_drawn_in_the_colors_that_the_glossary_names():
+    (baseline,) = [term.definition for term in glossary.terms() if term.name == "Baseline"]
+    colors = {"transformer": ("black", "#000000"), "rnnsearch": ("orange", "#D55E00")}
+    for system, (name, color) in colors.items():
+        assert f"called {system} {'are drawn ' if system == 'transformer' else ''}{name}" in baseline
+        assert {theme.style_on_line(f"demo/{system}", line).colour for line in range(len(theme.LINES))} == {color}
 
 
 def test_terms_that_only_speak_of_a_text_come_after_those_it_names():
