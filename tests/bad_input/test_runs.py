@@ -92,7 +92,7 @@ RUNS = {
         lambda run: _cut(run / "vocabulary" / "source.model", 700),
         "source.model: not a usable SentencePiece model: it is cut short or something else; copy it again",
     ),
-    "no configuration": (lambda run: (run / "config.yaml").unlink(), "config.yaml: there is no such file"),
+    "no configuration": (lambda run: (run / "config.yaml").unlink(), "no run here: config.yaml is missing"),
     "a cut configuration": (lambda run: _cut(run / "config.yaml", 60), "config.yaml: "),
     "no text for a configuration": (
         lambda run: (run / "config.yaml").write_bytes(b"\x80\xff\0"),
@@ -193,7 +193,7 @@ def test_a_request_that_cannot_be_served_is_refused(run, refused, case):
 def test_a_checkpoint_that_is_none_is_refused(run, refused, step):
     shutil.copytree(run, run.parent / "two")
     said = refused("translate", f"runs/one@{step}", "--input", "in.txt")
-    assert "has no checkpoint" in said or "there is no such file" in said
+    assert "has no checkpoint" in said or "no run here" in said
 
 
 def test_standard_input_that_is_no_text_is_refused(run, refused, monkeypatch):

@@ -21,7 +21,7 @@ class AlignmentError(BaseModel):
     sentences: int
     layer: str
     head: str
-    argmax: str = "words"
+    argmax: str
     links: str
 
 

@@ -144,7 +144,7 @@ def test_rollout_and_words_side_by_side(runs):
         wanted = attention.decoder_rollout(*(trace[name].values for name in names)).source[-1]
         np.testing.assert_allclose(found.T, attention.to_words(wanted, target, source), atol=1e-6)
     assert "Abnar and Zuidema 2020" in figure.caption
-    assert "Of source and target together a row sums to one" in figure.caption
+    assert "Of source and target together a column sums to one" in figure.caption
 
 
 def test_the_alignment_is_the_argmax_between_words_beside_gold_links(runs, tmp_path):

@@ -232,7 +232,7 @@ def test_what_was_computed_once_stands_there_until_its_run_changes(results, prep
 def test_an_alignment_error_is_kept_of_the_weights_it_was_measured_with(results, prepared, tmp_path):
     run = written_run(tmp_path / "runs", "rnn", "rnnsearch:preset=tiny", prepared)
     run.weights.write_bytes(b"weights")
-    result = AlignmentError(aer=0.25, sentences=15, layer="mean", head="mean", links="gold.txt")
+    result = AlignmentError(aer=0.25, sentences=15, layer="mean", head="mean", argmax="words", links="gold.txt")
     ALIGNMENT_ERROR.save(run, of_forced_references(run, "test"), result, "test")
     table = _table("zheng-2018", "table-4")
     line = compared(table, our_results(table, [run], "test", results)).set_index("row").loc["Base"]

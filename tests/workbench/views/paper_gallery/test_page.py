@@ -104,7 +104,7 @@ def test_dots_are_drawn_anew_when_a_result_is_kept_beside_a_run(runs_root, prepa
     run.weights.write_bytes(b"weights")
     request = Request((run,), "test", options={"paper": "zheng-2018", "table": "table-4", "columns": ["aer"]})
     for error in (0.25, 0.5):
-        result = AlignmentError(aer=error, sentences=15, layer="mean", head="mean", links="gold.txt")
+        result = AlignmentError(aer=error, sentences=15, layer="mean", head="mean", argmax="words", links="gold.txt")
         ALIGNMENT_ERROR.save(run, of_forced_references(run, "test"), result, "test")
         table = figure_view.drawn("paper-table", request).table
         assert 100 * error in table.select_dtypes("number").to_numpy()
