@@ -59,7 +59,10 @@ KINDS = {
     "reranking": (reranking.CACHE, _lists()),
     "probe": (PROBE, [_numbers(2, 3), _numbers(4, 1)]),
     "counterparts": (COUNTERPARTS, [SentenceCoverage(3, frozenset({0}), frozenset(), frozenset({1, 2}))]),
-    "alignment error": (ALIGNMENT_ERROR, AlignmentError(aer=0.2, sentences=9, layer="mean", head="1", argmax="words", links="truth")),
+    "alignment error": (
+        ALIGNMENT_ERROR,
+        AlignmentError(aer=0.2, sentences=9, layer="mean", head="1", argmax="words", links="truth"),
+    ),
     "adequacy": (
         ADEQUACY, Adequacy(aligner="0b", measures=[MeasureScore(measure="CDR", score=0.5, low=0.4, high=1, n=9)])
     ),
