@@ -61,6 +61,7 @@ class FusedMasks(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_fused_attention_is_given_no_row_without_a_key(name):
     """Not all kernels of GPUs have an answer to it; sentences without context are where such rows come from."""
@@ -92,6 +93,7 @@ UNREAD = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*SYSTEMS, *UNREAD])
 def test_all_that_trains_learns(name):
     system = random_system(name)

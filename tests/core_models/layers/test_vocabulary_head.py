@@ -89,6 +89,7 @@ def test_weighted_sums_and_their_gradients_are_those_of_the_dense_formula(monkey
         torch.testing.assert_close(summed_log_partitions(*given, weights, COUNTS), dense, atol=1e-12, rtol=0)
 
 
+@pytest.mark.long
 def test_sums_take_three_products_and_no_tensor_larger_than_a_chunk(monkeypatch):
     """What keeps the powers takes three too, and holds them all; what computes them again takes four."""
     monkeypatch.setattr(vocabulary_head, "ROWS_WITH_GRADIENTS", 3)

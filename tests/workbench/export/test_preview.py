@@ -46,6 +46,7 @@ def test_past_and_future_stay_apart_without_green_and_without_colour():
     assert lab(future)[0] == pytest.approx(71, abs=1)
 
 
+@pytest.mark.long
 def test_the_grey_preview_has_no_colour_and_the_paper_one_has():
     seen = {view: imread(io.BytesIO(preview(figure(), view)))[..., :3] for view in ("paper", "grey", "deuteranopia")}
     assert np.ptp(seen["grey"], axis=-1).max() == 0
