@@ -20,6 +20,7 @@ from workbench.evaluation import adequacy
 from workbench.evaluation.live_trace import trace_sentence
 from workbench.evaluation.result_cache import of_translations
 from workbench.evaluation.scoring import score_table
+from workbench.figures import run_styles
 from workbench.figures.request import Request
 from workbench.figures.spec import path_of
 from workbench.store import exhibits
@@ -29,7 +30,7 @@ from workbench.views.adequacy.word_coverage import COUNTERPARTS
 from workbench.views.beam_size.figures import sizes_table
 from workbench.views.contrastive import measure as contrastive
 from workbench.views.reranking.figures import WeightsOptions, weights_table
-from workbench.views.start import cards, findings
+from workbench.views.start import cards, findings, questions
 
 pytestmark = pytest.mark.long
 
@@ -131,6 +132,21 @@ def test_adequacy_is_counted_with_them(name, empty):
 def test_readers_of_documents_find_what_a_pronoun_stands_for(name, empty):
     table = contrastive.accuracy_table({name: contrastive.read(open_run(name, empty), "controlled-test")}, None)
     assert table["low"].item() > 0.6, "by chance a third"
+
+
+def test_the_pictures_of_the_first_page_come_with_them(tmp_path, monkeypatch):
+    """Drawn with the lines that an installation without other runs gives them."""
+    monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path))
+    exhibits.unpack(sorted(FILES.glob(f"*{exhibits.ARCHIVE}")), tmp_path)
+    runs = listing(tmp_path).runs
+    run_styles.keep(tmp_path, [run.name for run in runs])
+    monkeypatch.setattr(cards, "_draw", lambda *_: pytest.fail("a picture is missing or out of date"))
+    monkeypatch.setattr(questions, "cards_of", lambda *_: pytest.fail("the cards are missing or out of date"))
+    shown = findings.shown(runs)
+    found = cards.cards(shown, "test")
+    assert len(found) == 5
+    for card in found:
+        assert cards.picture(card, {run.name: run for run in runs}).startswith(b"\x89PNG")
 
 
 def test_the_first_page_asks_what_they_can_answer(empty):

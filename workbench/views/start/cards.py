@@ -28,6 +28,7 @@ CARDS: ResultCache[list[Card]] = ResultCache(
     "scores/cards-{}.json",
     lambda cards: {"cards": [asdict(card) for card in cards]},
     lambda content: [Card(**record) for record in content["cards"]],
+    version=2,
 )
 PICTURES: ResultCache[bytes] = ResultCache(
     "scores/card-{}.npz",
@@ -64,7 +65,8 @@ def picture(card: Card, runs: Mapping[str, Run]) -> bytes:
     An exhibit is in several runs folders, which may give it different lines.
     """
     shown = [runs[name] for name in card.runs]
-    inputs = {"card": asdict(card), **of_runs(shown, card.test)}
+    drawn = {name: value for name, value in asdict(card).items() if name != "question"}
+    inputs = {"card": drawn, **of_runs(shown, card.test)}
     styles = looks(shown)
     if styles != theme.run_styles(card.runs):  # the pictures that come with the exhibits are drawn in the latter
         inputs["styles"] = {name: asdict(style) for name, style in styles.items()}
