@@ -148,6 +148,13 @@ class ModelConfig(Section):
         """The number of learned positions; infinity with sinusoids."""
         return self.max_positions if self.position_embedding == "learned" else math.inf
 
+    @property
+    def room(self) -> tuple[float, float]:
+        """The learned positions that a source and a target have to fit, with EOS; infinity where there are none."""
+        encoder = "transformer" in (self.backbone, self.encoder)
+        learned = self.learned_positions
+        return learned if encoder else math.inf, learned if self.backbone == "transformer" else math.inf
+
     def _check_mixed(self) -> None:
         """A recurrent decoder on a Transformer's encoder."""
         if self.embedding != self.d_model or self.d_model % self.heads or self.d_model % 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,9 @@ class BatchLoader:
     """The batches of a binarized text, epoch by epoch, as tensors on the CPU.
 
     With `sampling_alpha` each sentence is segmented again from its text, depending only on (seed, epoch, sentence); the
-    plan uses the stored lengths, so such a batch may exceed the budget. context: the context sentences to include,
-    never across a document boundary; count_context: they count in the token budget (if not, the batches have the same
+    plan uses the stored lengths, so such a batch may exceed the budget; a segmentation that, with EOS, needs more
+    positions than the `room` of its side gives way to the stored one. context: the context sentences to include, never
+    across a document boundary; count_context: they count in the token budget (if not, the batches have the same
     sentences as without context). buckets: batches have few shapes, see `core_models.text.buckets`.
     """
 
@@ -40,6 +42,7 @@ class BatchLoader:
         context: ContextUse = ContextUse(),  # noqa: B008 - it is frozen
         count_context: bool = True,
         buckets: bool = False,
+        room: tuple[float, float] = (math.inf, math.inf),
     ) -> None:
         if sampling_alpha is not None and vocabularies is None:
             raise TextError("subword sampling needs vocabularies=(source, target) to segment with.")
@@ -48,7 +51,7 @@ class BatchLoader:
         self.text, self.seed, self.context, self._buckets = text, seed, context, buckets
         self._counted = context if count_context else ContextUse()
         self._token_budget, self._rank, self._world = token_budget, rank, world
-        self._vocabularies, self._sampling_alpha = vocabularies, sampling_alpha
+        self._vocabularies, self._sampling_alpha, self._room = vocabularies, sampling_alpha, room
         self._plan: tuple[int, BatchPlan] | None = None
 
     def plan(self, epoch: int) -> BatchPlan:
@@ -101,25 +104,37 @@ class BatchLoader:
         return filled(batch, self._token_budget) if self._buckets else batch
 
     def _collated(self, indices: np.ndarray, epoch: int) -> Batch:
-        sources = [self._segment(0, i, epoch) for i in indices]
-        targets = [self._segment(1, i, epoch) for i in indices]
+        sources = [self._fitting(0, i, epoch) for i in indices]
+        targets = [self._fitting(1, i, epoch) for i in indices]
         use = self.context
-        if not use.sentences:
+        if not use.sentences or use.joined:
             return collate(sources, targets, indices=indices)
-        before = [self.text.before(i, use.sentences) + self.text.after(i, use.after) for i in indices]
+        before = [self._rows_around(i) for i in indices]
         contexts = [self._context(0, rows, epoch) for rows in before]
-        if use.joined:
-            sources = [prepend_context(ids, context) for ids, context in zip(sources, contexts, strict=True)]
-            return collate(sources, targets, indices=indices)
         outputs = [self._context(1, rows, epoch) for rows in before] if use.outputs else None
         return collate(sources, targets, contexts, indices, outputs)
 
-    def _context(self, side: int, rows: list[int | None], epoch: int) -> list[Ids | None]:
+    def _rows_around(self, index: int) -> list[int | None]:
+        return self.text.before(index, self.context.sentences) + self.text.after(index, self.context.after)
+
+    def _fitting(self, side: int, index: int, epoch: int) -> Ids:
+        """A sentence with the context that is joined to it; as stored where the sampled segmentation has no room."""
+        ids = self._joined(side, index, epoch)
+        return ids if len(ids) < self._room[side] else self._joined(side, index, None)
+
+    def _joined(self, side: int, index: int, epoch: int | None) -> Ids:
+        ids = self._segment(side, index, epoch)
+        if side == 1 or not self.context.joined:
+            return ids
+        return prepend_context(ids, self._context(side, self._rows_around(index), epoch))
+
+    def _context(self, side: int, rows: list[int | None], epoch: int | None) -> list[Ids | None]:
         # A sampled segmentation may be longer than the stored one, whose length was checked.
         return [None if i is None else self._segment(side, i, epoch)[: self.context.longest] for i in rows]
 
-    def _segment(self, side: int, index: int, epoch: int) -> Ids:
-        if self._sampling_alpha is None or self._vocabularies is None:
+    def _segment(self, side: int, index: int, epoch: int | None) -> Ids:
+        """A sentence in pieces, sampled in an epoch, without one as stored."""
+        if self._sampling_alpha is None or self._vocabularies is None or epoch is None:
             return (self.text.source, self.text.target)[side](index)
         line = (self.text.source_text, self.text.target_text)[side](index)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, index, side]))

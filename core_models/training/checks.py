@@ -68,11 +68,9 @@ def check_dev(
 
 def _check_positions(system: System, where: str, source: int, target: int = 0) -> None:
     """Raise ConfigError for sentences with more positions (with EOS) than are learned."""
-    model = system.config
-    encoder = "transformer" in (model.backbone, model.encoder)
-    needed = max(source if encoder else 0, target if model.backbone == "transformer" else 0)
-    if needed > model.learned_positions:
-        raise ConfigError(
-            f"{where}: a sentence needs {needed} positions, those of </s> and of filling counted, and this model "
-            f"learns {model.max_positions}; raise max_positions, or prepare with a smaller max_length"
-        )
+    for needed, room in zip((source, target), system.config.room, strict=True):
+        if needed > room:
+            raise ConfigError(
+                f"{where}: a sentence needs {needed} positions, those of </s> and of filling counted, and this model "
+                f"learns {room}; raise max_positions, or prepare with a smaller max_length"
+            )

@@ -147,6 +147,7 @@ def _loader(
         context=system.context,
         count_context=training.count_context,
         buckets=training.compile is True,
+        room=system.config.room,
     )
 
 

@@ -75,6 +75,18 @@ def test_no_time_at_all_is_refused(new_run, minutes):
     assert not (run / "state").exists()
 
 
+@pytest.mark.parametrize("system", ["transformer", "concatenation:context_sentences=1"])
+def test_a_sampled_segmentation_without_room_gives_way_to_the_stored_one(new_run, prepared, system):
+    """As many learned positions as the longest stored sentence needs; single characters are far longer."""
+    text = prepared.split("train")
+    needed = max(int(text.source_lengths.max()), int(text.target_lengths.max())) + 1
+    if "concatenation" in system:
+        needed = 2 * needed
+    learned = f"{system}{',' if ':' in system else ':'}position_embedding=learned,max_positions={needed}"
+    run = new_run("run", learned, max_steps=None, max_epochs=1, subword_alpha=0.9)
+    assert fit(run, device="cpu").finished
+
+
 def test_an_alpha_that_the_vocabulary_cannot_sample_with_is_refused_before_the_first_step(new_run):
     run = new_run("run", subword_alpha=1.5)  # the tiny text's vocabulary is of BPE
     with pytest.raises(TextError, match="with BPE it is the probability of leaving a merge out"):
