@@ -366,10 +366,12 @@ def search_of(path: Path) -> tuple[SearchConfig, list[str]]:
         max_length=_longest_output(settings, family in DECODERS, tags),
         length_factor=1000.0,
     )
-    unknown = [name for name, neutral in NEUTRAL_SETTINGS.items() if settings.get(name) not in (None, *neutral)] + [
-        name for name in SUPPRESSED if _words_in(settings.get(name)) - {settings.get(name) for name in FRAME_WORDS}
-    ]
-    return search, unknown + ["length_penalty"] * (alpha != search.length_penalty)
+    unknown = [name for name, neutral in NEUTRAL_SETTINGS.items() if settings.get(name) not in (None, *neutral)]
+    never_put_out = {settings.get(name) for name in FRAME_WORDS}
+    unknown += [name for name in SUPPRESSED if _words_in(settings.get(name)) - never_put_out]
+    if alpha != search.length_penalty:
+        unknown.append("length_penalty")
+    return search, unknown
 
 
 def _longest_output(settings: Mapping[str, Any], decoder_only: bool, tags: int) -> int:

@@ -263,7 +263,7 @@ class Translator:
         for rows, samples_by_row in self._each("sampling", read, room, draw):
             for row, hypotheses in zip(rows, samples_by_row, strict=True):
                 drawn[row] = [
-                    self.hypothesis_decoder.hypothesis(read.pieces[row], hypothesis.under(self.search))
+                    self.hypothesis_decoder.hypothesis(read.pieces[row], hypothesis.with_length_penalty(self.search))
                     for hypothesis in hypotheses
                 ]
         return drawn
@@ -351,7 +351,7 @@ class Translator:
         for row, log_probs, traced in zip(rows, *forced, strict=True):
             if into[row] is None:
                 log_prob = sum(log_probs)
-                hypothesis = Hypothesis(targets[row], log_prob, log_prob, True, log_probs).under(config)
+                hypothesis = Hypothesis(targets[row], log_prob, log_prob, True, log_probs).with_length_penalty(config)
                 into[row] = self.hypothesis_decoder.hypothesis(read.pieces[row], hypothesis)
             if trace:
                 into[row].trace = traced

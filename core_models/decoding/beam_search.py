@@ -128,7 +128,9 @@ class _Beam:
         if not hypotheses:  # none finished within the limit: the best live hypothesis, truncated
             last = int(arrays["limits"][row]) - 1
             words, totals = self._path(row, last, 0, arrays)
-            hypotheses.append(Hypothesis(words, totals[-1], totals[-1], False, differences(totals)).under(self.config))
+            hypotheses.append(
+                Hypothesis(words, totals[-1], totals[-1], False, differences(totals)).with_length_penalty(self.config)
+            )
         if tree is not None:
             tree.best = _last_row(tree, hypotheses[0])
         return SearchResult(hypotheses, tree)

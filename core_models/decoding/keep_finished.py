@@ -66,6 +66,8 @@ def _search_result(row: int, history: list[tuple[list, list, list]], config: Sea
         finished = real[-1][0] == EOS
         token_ids = [word for word, _ in real if word != EOS]
         totals = [total for _, total in real]
-        hypotheses.append(Hypothesis(token_ids, totals[-1], totals[-1], finished, differences(totals)).under(config))
+        hypotheses.append(
+            Hypothesis(token_ids, totals[-1], totals[-1], finished, differences(totals)).with_length_penalty(config)
+        )
     hypotheses.sort(key=lambda hypothesis: -hypothesis.normalized)
     return SearchResult(hypotheses[: config.n_best])

@@ -56,8 +56,8 @@ class Hypothesis:
     finished: bool
     token_log_probs: list[float]
 
-    def under(self, config: SearchConfig) -> Hypothesis:
-        """The same with the length penalty of a search."""
+    def with_length_penalty(self, config: SearchConfig) -> Hypothesis:
+        """The same with `normalized` under the length penalty of a search."""
         return replace(self, normalized=self.score / float(penalty(len(self.token_log_probs), config)))
 
 
