@@ -181,8 +181,8 @@ def _prepared_loop(
     main = accelerator.is_main_process
     if progress.replan(len(loader.plan(progress.epoch))) and main:
         logging.getLogger(__name__).warning(
-            "%s: its batches are others now; it goes on at batch %d of %d, so of this epoch some sentences are read "
-            "twice, others not",
+            "%s: the batches have changed; training goes on at batch %d of %d, so some sentences of this epoch are read "
+            "twice and others not at all",
             *(folder, progress.batch, progress.batches),
         )
     if training.compile:
@@ -235,7 +235,7 @@ def _progress(
     _check_same_state(accelerator, folder, progress.step)
     if progress.watch(training.early_stopping.metric) and accelerator.is_main_process:
         logging.getLogger(__name__).warning(
-            "%s: early_stopping.metric is another now; the next validation counts as the best so far", folder
+            "%s: early_stopping.metric has changed; the next validation counts as the best so far", folder
         )
     going_on = progress.reopen(training)
     if state is None or progress.processes != processes:

@@ -24,7 +24,7 @@ def test_values_of_two_metrics_are_not_compared(new_run, caplog, before, after, 
     with caplog.at_level(logging.WARNING):
         progress = fit(run, device="cpu", score=lambda *_: value)
     assert (progress.best_step, progress.validations_without_gain) == (3, 0)
-    assert "early_stopping.metric is another now" in caplog.text
+    assert "early_stopping.metric has changed" in caplog.text
 
 
 def test_the_place_in_an_epoch_is_kept_in_batches_of_another_size(new_run, caplog, monkeypatch):
@@ -40,7 +40,7 @@ def test_the_place_in_an_epoch_is_kept_in_batches_of_another_size(new_run, caplo
     with caplog.at_level(logging.WARNING):
         fit(run, device="cpu")
     assert len(steps) == halves - (whole // 2) * halves // whole
-    assert "its batches are others now; it goes on at batch" in caplog.text
+    assert "the batches have changed; training goes on at batch" in caplog.text
 
 
 @pytest.mark.parametrize("batches", [6, 3, 20])
