@@ -325,8 +325,8 @@ class SearchConfig(Section):
     n_best: int = Field(1, gt=0, le=LARGEST)
     finished_hypotheses: Literal["drop", "keep"] = Field(
         "drop",
-        description="drop: they leave the beam; keep: they stay among its best, as in the papers' toolkits; a hypothesis "
-        "cut at max_length may then rank first",
+        description="drop: they leave the beam; keep: they stay among its best, as in the papers' toolkits; a "
+        "hypothesis cut at max_length may then rank first",
     )
     batch_tokens: int = Field(4096, gt=0, le=LARGEST, description="beam x length that are decoded together")
     precision: Literal["full", "bfloat16", "int8"] = Field(

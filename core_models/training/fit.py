@@ -181,8 +181,8 @@ def _prepared_loop(
     main = accelerator.is_main_process
     if progress.replan(len(loader.plan(progress.epoch))) and main:
         logging.getLogger(__name__).warning(
-            "%s: the batches have changed; training goes on at batch %d of %d, so some sentences of this epoch are read "
-            "twice and others not at all",
+            "%s: the batches have changed; training goes on at batch %d of %d, so some sentences of this epoch are "
+            "read twice and others not at all",
             *(folder, progress.batch, progress.batches),
         )
     if training.compile:
