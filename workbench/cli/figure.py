@@ -77,12 +77,12 @@ def figure_draw(
     from workbench.figures.registry import spec_of
     from workbench.figures.request import Request
 
+    size, typeface = paper_width(width), _font(font)
+    out = out or Path("figure.pdf")
+    _check_target(out)
     if spec_of(name).needs_runs:
         need_runs(run)
     opened, chosen = _opened(run or [], palette_runs or [])
-    out = out or Path("figure.pdf")
-    _check_target(out)
-    size, typeface = paper_width(width), _font(font)
     base = _run_named(baseline, [opened_run.name for opened_run in opened]) if baseline else None
     drawn = draw(name, Request(opened, test, sentence, base, pairs(option, "--option"), chosen))
     _write_figure(replace(drawn, font=typeface or drawn.font), out, size)
