@@ -187,7 +187,7 @@ def listed(result: str) -> Callable[[Path], tuple[object, ...] | None]:
     return lambda root: ("rating", "list", "--runs", "runs") if read(root / result) else None
 
 
-CASES = {  # the one that takes longest begins
+CASES = {  # the longest first, so that no process is left alone with it at the end
     "experiment run": Case(
         RUN_GRID,
         paths("runs/grid/corpus", "runs/grid/data", "runs/grid/plain/translations/test", "runs/grid/plain/traces/test"),
