@@ -1,6 +1,8 @@
-"""Resources of the environment: the project's data folder, the processors, the C library's allocator."""
+"""Resources of the environment: the project's data folder and commit, the processors, the C library's allocator."""
 
 import os
+import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -16,6 +18,19 @@ def data_folder() -> Path:
             return folder
     places = " or ".join(str(folder) for folder in candidates)
     raise FileNotFoundError(f"no data folder with controlled/ in {places}: install the package again")
+
+
+@lru_cache(maxsize=1)
+def commit() -> str:
+    """The commit of this checkout, with "-dirty" if files have changed since; "" outside of a checkout."""
+    checkout = Path(__file__).resolve().parents[1]
+    if not (checkout / ".git").exists():
+        return ""
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):  # no git here, or one that refuses a folder of another user
+        return ""
 
 
 def processors() -> int:

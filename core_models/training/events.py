@@ -37,6 +37,7 @@ class _Started(_Event):
     steps: Count | None = None
     device: str | None = None
     precision: str | None = None
+    commit: str | None = None
     processes: Count | None = None
     threads: Count | None = None
 

@@ -15,6 +15,7 @@ from accelerate.utils import broadcast_object_list
 from core_models.checkpoint import CheckpointError, initialize_from, other_vocabulary
 from core_models.config import RunConfig, TrainingConfig, read_config
 from core_models.devices import check_device, resolved
+from core_models.resources import commit
 from core_models.settings import ConfigError
 from core_models.system import System
 from core_models.system_builder import build, parameters
@@ -323,6 +324,7 @@ def _write_start(loop: Loop, timed: TimedPrecision, going_on: bool) -> None:
         tf32=torch.get_float32_matmul_precision() == "high",
         **({"step_seconds": timed.seconds} if timed.seconds else {}),
         torch=torch.__version__,
+        commit=commit(),
         **parameters(loop.system),
         unmatched=loop.progress.unmatched,
         **({"beyond_its_end": unlike} if going_on else {}),

@@ -35,7 +35,7 @@ GRIDS = [  # in the order of their value; one that begins from another comes aft
     *("claims-layers-second-pass", "claims-documents", "claims-recurrent", "claims-recurrent-second-pass"),
     *("claims-documents-half", "claims-tatoeba-en-de", "claims-two-layers-rate-0.002"),
     *("claims-two-layers-seeds-6-to-10", "claims-guided-iterations"),
-    *("claims-tatoeba-en-de-one-seed", "claims-tatoeba-en-de-recurrent"),
+    *("claims-tatoeba-en-de-one-seed", "claims-tatoeba-en-de-recurrent", "claims-tatoeba-en-de-rate-0.0015"),
     *("claims-future-cost-1-weights", "claims-combinations-rate-0.001", "claims-combinations-rate-0.002"),
     *("claims-combinations-rate-0.008", "scale-width-64", "scale-width-256", "scale-width-256-rate-0.001"),
     *("scale-sentences-5000", "scale-sentences-15000"),

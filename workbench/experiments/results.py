@@ -25,6 +25,21 @@ if TYPE_CHECKING:
     from analyses.seeds import BySeed
 
 METRICS = ("bleu", "chrf")
+CELLS = [
+    "system",
+    "seed",
+    "state",
+    "step",
+    "steps",
+    "metric",
+    "score",
+    "low",
+    "high",
+    "signature",
+    "n",
+    "test",
+    "commits",
+]
 DEV_LOSSES = ["system", "seed", "step", "tokens", "seconds", "dev_loss"]
 LENGTH_GROUPS = 6  # of sources, as many as Duan 2020, Figure 2, has
 
@@ -39,44 +54,49 @@ def cell_table(
     """Scores of all finished cells, a row for each test and metric; other cells have a row with state and progress.
 
     kept: statistics of cells that are finished elsewhere, which count as done. folder: of the tables of an earlier call
-    (`write_csv`), which may know their updates.
-    Columns: system, seed, state, step, steps, metric, score, low, high, signature, n, test.
+    (`write_csv`), which may know their updates and commits.
+    Columns: system, seed, state, step, steps, metric, score, low, high, signature, n, test, commits (that the training
+    ran at, separated by spaces).
     """
     import pandas as pd
 
     from workbench.evaluation.scoring import score_table
 
-    earlier = _updates(folder / f"{experiment.name}.cells.csv") if folder else {}
+    earlier = _trainings(folder / f"{experiment.name}.cells.csv") if folder else {}
     rows: list[dict[str, Any]] = []
     for cell in cells(experiment, root):
         step, steps = cell.steps()
         cell_columns = {"system": cell.system, "seed": cell.seed, "state": cell.state, "step": step, "steps": steps}
         elsewhere = {key: one for key, one in (kept or {}).items() if key[:2] == (cell.system, cell.seed)}
         if cell.state != "done" and elsewhere:
-            updates, planned = earlier.get((cell.system, cell.seed), (steps, steps))
-            done = {**cell_columns, "state": "done", "step": updates, "steps": planned}
+            known = earlier.get((cell.system, cell.seed), {"step": steps, "steps": steps, "commits": None})
+            done = {**cell_columns, "state": "done", **known}
             scored = [{**done, **_score_of(key, one)} for key, one in elsewhere.items() if key.metric in metrics]
             rows += scored or [done]
             continue
         if cell.state != "done":
             rows.append(cell_columns)
             continue
+        run = open_run(cell.folder)
+        cell_columns["commits"] = " ".join(run.commits()) or None
         for test in experiment.data.test_names:
-            scores = score_table([open_run(cell.folder)], test, metrics)
+            scores = score_table([run], test, metrics)
             rows += [{**cell_columns, **dict(row), "test": test} for _, row in scores.drop(columns="system").iterrows()]
-    return pd.DataFrame(rows).astype({"step": "Int64", "steps": "Int64"})
+    return pd.DataFrame(rows).reindex(columns=CELLS).astype({"step": "Int64", "steps": "Int64"})
 
 
-def _updates(earlier: Path) -> dict[tuple[str, int], tuple[int | None, int | None]]:
-    """Of each finished training of an earlier table the numbers of updates done and planned."""
+def _trainings(earlier: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """Of each finished training of an earlier table the updates done and planned, and its commits."""
     import pandas as pd
 
     if not earlier.is_file():
         return {}
     table = pd.read_csv(earlier).astype({"step": "Int64", "steps": "Int64"})
     done = table[table["state"] == "done"].drop_duplicates(["system", "seed"])
-    numbers = done[["step", "steps"]].astype(object).where(done[["step", "steps"]].notna(), None)
-    return dict(zip(zip(done["system"], done["seed"], strict=True), numbers.itertuples(index=False), strict=True))
+    known = done.reindex(columns=["step", "steps", "commits"]).astype(object)
+    rows = known.where(known.notna(), None).itertuples(index=False)
+    keys = zip(done["system"], done["seed"], strict=True)
+    return {key: dict(zip(known.columns, row, strict=True)) for key, row in zip(keys, rows, strict=True)}
 
 
 def _score_of(cell: Cell, statistics: Statistics) -> dict[str, Any]:

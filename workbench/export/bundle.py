@@ -19,13 +19,13 @@ from core_models.files.atomic_files import atomic_replace, write_atomic
 from core_models.files.atomic_folders import atomic_replace_folder, others, refuse_foreign
 from core_models.files.file_marks import is_marked, mark, unmarked
 from core_models.files.run_files import RESULT, read_json
+from core_models.resources import commit
 from workbench.export import collection, files
 from workbench.export.tex import document
 from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.spec import portable
 from workbench.plotting.fonts import MissingGlyphs, missing_glyphs
 from workbench.plotting.grammar import Figure
-from workbench.store.provenance import commit
 
 # Names of `theme.PAPER_WIDTHS` for a column and for the page; EMNLP and NAACL use the style of ACL.
 VENUES = {

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from core_models.resources import commit
 from workbench.evaluation import run_table, scoring
 from workbench.export.files import versions
 from workbench.figures import spec
 from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.request import Request
 from workbench.plotting.plotly_renderer import to_plotly
-from workbench.store.provenance import commit
 from workbench.store.runs import Run, RunError, short_names
 
 if TYPE_CHECKING:

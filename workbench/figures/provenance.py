@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core_models.resources import commit
 from workbench.figures.registry import spec_of
 from workbench.figures.request import Request
 from workbench.figures.spec import portable, recipe_of
-from workbench.store.provenance import commit, digests
+from workbench.store.provenance import digests
 from workbench.store.runs import Run
 
 if TYPE_CHECKING:

@@ -210,6 +210,14 @@ class Run:
         starts = [event for event in self.events() if event.get("event") == "start"]
         return str(starts[-1].get("precision") or "") if starts else ""
 
+    def commits(self) -> list[str]:
+        """The commits of this code that its training ran at, in order: several if it was resumed at another one.
+
+        Empty if its log, of an earlier version, knows none. "-dirty" follows one whose files had changed.
+        """
+        starts = [event for event in self.events() if event.get("event") == "start"]
+        return list(dict.fromkeys(str(event["commit"]) for event in starts if event.get("commit")))
+
     def decisive_files(self) -> list[str]:
         """The files that determine the run and the list of its translations, for caches."""
         files = [*(f"{self.folder}/{name}" for name in _DECISIVE), str(self.weights)]
