@@ -162,11 +162,32 @@ def grids_table(_: str) -> str:
                 f"{experiment.training['batch_tokens']:,}",
                 f"{experiment.training['learning_rate']:g}",
                 _minutes(file.with_name(f"{experiment.name}.dev-losses.csv")),
+                _commits(done.get("commits", pd.Series(dtype=str))),
                 ", ".join(f"`{run}`" for run in first_runs),
             )
         )
-    heads = ["grid", "text", "trainings", "updates", "pieces a batch", "rate", "minutes a training", "begins from"]
+    heads = [
+        "grid",
+        "text",
+        "trainings",
+        "updates",
+        "pieces a batch",
+        "rate",
+        "minutes a training",
+        "commits",
+        "begins from",
+    ]
     return markdown(heads, rows)
+
+
+def _commits(of_trainings: pd.Series) -> str:
+    """The commits that trainings ran at, shortened; of several how many trainings each; "" if none is known."""
+    known = of_trainings.dropna()
+    counts = known.value_counts(sort=False)
+    names = [", ".join(f"`{commit[:8]}`" for commit in commits.split()) for commits in counts.index]
+    if len(known) == len(of_trainings) and len(names) == 1:
+        return names[0]
+    return "; ".join(f"{count} of {len(of_trainings)} at {name}" for name, count in zip(names, counts, strict=True))
 
 
 def _minutes(losses: Path) -> str:

@@ -1,8 +1,10 @@
 """Tables of a grid over seeds, on a generated corpus: means, spreads and differences are those of independent
 computations, half a grid is tabled as half a grid, and the files name all of it."""
 
+import json
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -160,10 +162,9 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
     )
     assert path.stat().st_size < 20_000
     elsewhere = cell_table(experiment, tmp_path / "none", metrics, kept=kept)
-    write_csv(experiment, tmp_path, {"cells": elsewhere.assign(step=7, steps=8)})
-    assert cell_table(experiment, tmp_path / "none", metrics, kept, tmp_path)[["step", "steps"]].values.tolist() == [
-        [7, 8]
-    ] * len(elsewhere), "as an earlier table has it"
+    write_csv(experiment, tmp_path, {"cells": elsewhere.assign(step=7, steps=8, commits="abc def")})
+    known = cell_table(experiment, tmp_path / "none", metrics, kept, tmp_path)[["step", "steps", "commits"]]
+    assert known.values.tolist() == [[7, 8, "abc def"]] * len(elsewhere), "as an earlier table has it"
     with pytest.raises(ConfigError, match="other references of test"):
         kept_segments.read(path, {"test": kept_segments.towards([["something else"]])})
     slower = experiment.model_copy(update={"training": {**experiment.training, "learning_rate": 0.5}})
@@ -177,6 +178,23 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ConfigError, match="no statistics of an experiment's cells"):
         kept_segments.read(path, {})
+
+
+def test_every_commit_that_a_training_ran_at_is_named(grid, tmp_path):
+    experiment, root = grid
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True)
+    expected = head.stdout.strip()  # "" outside of a checkout
+    for commits in cell_table(experiment, root)["commits"].fillna(""):
+        assert commits.removesuffix("-dirty") == expected
+    cell = shutil.copytree(cells(experiment, root)[0].folder, tmp_path / cells(experiment, root)[0].name)
+    starts = [
+        {"event": "start", "step": step, "commit": commit} for step, commit in ((0, "a"), (1, "b-dirty"), (2, "a"))
+    ]
+    (cell / "training.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in starts), encoding="utf-8")
+    assert open_run(cell).commits() == ["a", "b-dirty"]
+    without = [{"event": "start", "step": 0}, {"event": "start", "step": 0, "commit": ""}]
+    (cell / "training.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in without), encoding="utf-8")
+    assert open_run(cell).commits() == [], "logs of earlier versions, and code outside of a checkout"
 
 
 def test_where_no_run_is_here_differences_by_length_need_the_prepared_text_alone(grid, tmp_path):
