@@ -5,9 +5,8 @@
 
 One training of each system is repeated, the systems of a grid taking its seeds in turn. Writes
 data/experiments/results/repeated-trainings.csv, a row a training: the dev loss at its first validation as it is stored
-(`stored`) and as it is now (`repeated`), and the commit that it was repeated at. Rows that are there stay; take them out
-to repeat them again. What begins from another grid's run needs that run in the folder of runs, and is left out without
-it.
+(`stored`) and as it is now (`repeated`), and the commit of the latter. Rows in the file stay; take them out to repeat
+their trainings again. What begins from another grid's run needs that run in the folder of runs.
 """
 
 from __future__ import annotations
