@@ -63,7 +63,7 @@ def completed(run: Run, before: ContextSentences | None) -> ContextSentences | N
     """Add the run's own translations to a context without translations, if the run reads them."""
     if before is None or before.outputs is not None:
         return before
-    _check_length(run, before.in_order)
+    check_length(run, before.in_order)
     return _completed(run.reference, stamp(run), before)
 
 
@@ -79,11 +79,12 @@ def _completed(folder: str, weights: tuple[float, int], before: ContextSentences
 
 def translate(run: Run, request: TranslationRequest) -> Translation:
     """Translate; returns the best translation with n-best list and recorded tree. Raises RunError and search errors."""
-    _check_length(run, [request.source, request.prefix, *(request.before.in_order if request.before else ())])
+    check_length(run, [request.source, request.prefix, *(request.before.in_order if request.before else ())])
     return _translated(run.reference, stamp(run), request)
 
 
-def _check_length(run: Run, texts: Sequence[str]) -> None:
+def check_length(run: Run, texts: Sequence[str]) -> None:
+    """Raises RunError for a text that is too long for the page; the run is named in the command that translates it."""
     words = max((len(text.split()) for text in texts), default=0)
     characters = max(map(len, texts), default=0)
     if words > MOST_WORDS or characters > MOST_CHARACTERS:

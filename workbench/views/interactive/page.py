@@ -70,6 +70,13 @@ st.text(source)
 if "\n" in typed.strip():
     st.caption("The lines are read as one sentence.")
 
+short_enough = False
+with errors_as_messages():
+    decoding.check_length(runs[0], [source, prefix])
+    short_enough = True
+if not short_enough:  # said once, not for each run
+    st.stop()
+
 continued = []
 compatible_runs = context_aware_runs(runs)
 for run in runs:
