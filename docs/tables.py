@@ -144,7 +144,7 @@ def grids_table(_: str) -> str:
     """Every grid that has results: its text, how many of its trainings are done, their settings and duration."""
     from workbench.experiments.grid import read_experiment
 
-    rows = []
+    rows, compared = [], pd.read_csv(RESULTS / "same-training.csv")
     for file in sorted(RESULTS.glob("*.cells.csv")):
         experiment = read_experiment(RESULTS.parent / f"{file.name.removesuffix('.cells.csv')}.yaml")
         cells = pd.read_csv(file).drop_duplicates(["system", "seed"])
@@ -163,6 +163,7 @@ def grids_table(_: str) -> str:
                 f"{experiment.training['learning_rate']:g}",
                 _minutes(file.with_name(f"{experiment.name}.dev-losses.csv")),
                 _commits(done.get("commits", pd.Series(dtype=str))),
+                _as_now(compared[compared["grid"] == experiment.name]),
                 ", ".join(f"`{run}`" for run in first_runs),
             )
         )
@@ -175,6 +176,7 @@ def grids_table(_: str) -> str:
         "rate",
         "minutes a training",
         "commits",
+        "then and now",
         "begins from",
     ]
     return markdown(heads, rows)
@@ -188,6 +190,14 @@ def _commits(of_trainings: pd.Series) -> str:
     if len(known) == len(of_trainings) and len(names) == 1:
         return names[0]
     return "; ".join(f"{count} of {len(of_trainings)} at {name}" for name, count in zip(names, counts, strict=True))
+
+
+def _as_now(compared: pd.DataFrame) -> str:
+    """Of how many systems the code of then and now has the same losses, or how far they differ; "" if not compared."""
+    if compared.empty:
+        return ""
+    largest = compared["difference"].max()
+    return f"{len(compared)} the same" if largest == 0 else f"{len(compared)} within {largest:.0e}"
 
 
 def _minutes(losses: Path) -> str:
