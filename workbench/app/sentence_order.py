@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from workbench.app.rerun import rerun
+
 _KEY = "_sentence_order"
 
 
@@ -36,7 +38,7 @@ def keep(test: str, rows: np.ndarray) -> None:
     kept, new = st.session_state.get(_KEY), None if by_number else SentenceOrder(test, rows)
     st.session_state[_KEY] = new
     if not _alike(kept, new):
-        st.rerun()
+        rerun()
 
 
 def _alike(one: SentenceOrder | None, other: SentenceOrder | None) -> bool:

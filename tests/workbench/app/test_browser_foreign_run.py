@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.workbench.app.app_server import serving
-from tests.workbench.app.browsing import ready
+from tests.workbench.app.browsing import comes_to, ready
 from workbench import cli
 from workbench.app.pages import PAGES
 
@@ -50,9 +50,9 @@ def test_a_foreign_run_is_listed_translates_and_is_looked_into(address, browser)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
     visit("translate", "runs=theirs")
     source = page.get_by_role("textbox").first
-    before = page.get_by_test_id("stMain").inner_text()
+    main = page.get_by_test_id("stMain")
+    before = main.inner_text()
     source.fill("the")
     source.press("Control+Enter")
-    ready(page, PAGES["translate"].title)
-    assert page.get_by_test_id("stMain").inner_text() != before
+    comes_to(page, PAGES["translate"].title, lambda: main.inner_text() != before, True)
     page.close()

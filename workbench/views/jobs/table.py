@@ -12,6 +12,7 @@ import streamlit as st
 
 from workbench.app.components import job_view
 from workbench.app.frame import errors_as_messages, escape_markdown
+from workbench.app.rerun import rerun
 from workbench.jobs import queue as jobs
 from workbench.jobs.queue import Job
 
@@ -103,7 +104,7 @@ def _show_job(job: Job, state: str) -> None:
     elif state in jobs.UNFINISHED and st.button("Restart", icon=":material/replay:", key="start-again"):
         with errors_as_messages():
             st.session_state[_CHOSEN] = jobs.restart(job).folder.name
-            st.rerun()
+            rerun()
     log = job.log.strip() or "(no output yet)"
     height = "content" if log.count("\n") < _MOST_LINES else 24 * _MOST_LINES
     st.code(log, language=None, wrap_lines=True, height=height)
