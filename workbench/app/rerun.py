@@ -11,4 +11,4 @@ def rerun() -> None:
     `st.rerun` alone would replace a request that waits, and so drop a click on a link.
     """
     st.empty()  # Streamlit looks for a waiting request whenever an element is drawn, and begins it
-    st.rerun()
+    st.rerun()  # noqa: TID251

@@ -12,12 +12,12 @@ def _page(by):
     if st.session_state["runs"] == 1:  # a click reaches the server while the page computes
         context = get_script_run_ctx()
         context.script_requests.request_rerun(RerunData("asked=1", page_script_hash=context.page_script_hash))
-        (rerun if by == "ours" else st.rerun)()
+        (rerun if by == "ours" else st.rerun)()  # noqa: TID251
     st.text(st.query_params.get("asked", "lost"))
 
 
 def test_a_click_during_a_run_that_ends_in_a_rerun_is_not_lost():
-    """Beside Streamlit's own, with which it is: when that changes, ours is no longer needed."""
+    """With Streamlit's own rerun it is lost; once it no longer is, ours can go."""
     shown = {by: AppTest.from_function(_page, args=(by,)).run().text[0].value for by in ("ours", "streamlit")}
     assert shown == {"ours": "1", "streamlit": "lost"}
 
