@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from workbench.app.rerun import rerun
-
 _KEY = "_sentence_order"
 
 
@@ -30,21 +28,9 @@ class SentenceOrder:
 
 
 def keep(test: str, rows: np.ndarray) -> None:
-    """Go in this order from now on, on all pages; by number if it holds no sentence, or all of them by number.
-
-    The sidebar, which is drawn before a page, is drawn again if the order is a new one.
-    """
+    """Go in this order from now on, on all pages; by number if it holds no sentence, or all of them by number."""
     by_number = not len(rows) or np.array_equal(rows, np.arange(len(rows)))
-    kept, new = st.session_state.get(_KEY), None if by_number else SentenceOrder(test, rows)
-    st.session_state[_KEY] = new
-    if not _alike(kept, new):
-        rerun()
-
-
-def _alike(one: SentenceOrder | None, other: SentenceOrder | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.test == other.test and np.array_equal(one.rows, other.rows)
+    st.session_state[_KEY] = None if by_number else SentenceOrder(test, rows)
 
 
 def of_test(test: str) -> SentenceOrder | None:

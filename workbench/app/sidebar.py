@@ -19,7 +19,6 @@ from workbench.app import sentence_order
 from workbench.app import url_state as views
 from workbench.app.components import page_width, stepper
 from workbench.app.frame import Frame, escape_markdown, keep, page_file
-from workbench.app.sentence_order import SentenceOrder
 from workbench.app.url_state import ViewState
 from workbench.evaluation.sentence_rankings import RANKINGS, default_sentence, next_in_ranking
 from workbench.figures import run_styles
@@ -132,13 +131,7 @@ def _selectors(usable: list[Known]) -> ViewState:
     baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
     ordered = views.baseline_first(runs, baseline)
     default = _default_sentence(ordered, test)
-    number = _sentence(views.sentences(runs, test, usable), default, sentence_order.of_test(test))
-    with st.container(horizontal=True, gap="small"):
-        for name, ranking in RANKINGS.items():
-            st.button(name, type="tertiary", on_click=_go_along, args=(name, ordered, test), key=f"go-{name}",
-                      help=f"{ranking.description}; again: the next one")  # fmt: skip
-    if message := st.session_state.pop(_NO_SENTENCE, ""):
-        st.caption(escape_markdown(message))
+    number = _sentence(views.sentences(runs, test, usable), default)
     return ViewState(ordered, test, number, baseline)
 
 
@@ -161,12 +154,21 @@ def _translated(names: Sequence[str], test: str) -> list[Run]:
     return [by_name[name] for name in names if test in by_name[name].tests()]
 
 
-def _sentence(count: int, default: int, order: SentenceOrder | None) -> int:
-    """The box of the sentence's number and the buttons that change it, in an order or by number."""
+def _sentence(count: int, default: int) -> int:
     last = max(0, count - 1)
     _keep("sentence", lambda number: min(number, last))
     bind = whole_number_bind("sentence")
-    number = int(st.number_input(f"Sentence (0 to {last})", 0, last, min(default, last), key="sentence", bind=bind))
+    return int(st.number_input(f"Sentence (0 to {last})", 0, last, min(default, last), key="sentence", bind=bind))
+
+
+def draw_steps(frame: Frame) -> None:
+    """Draw the buttons that go to another sentence, in the order of the page Sentences or by number."""
+    view = frame.view
+    if not view.test:
+        return
+    number, order = view.sentence, sentence_order.of_test(view.test)
+    count = views.sentences(view.runs, view.test, frame.known)
+    last = max(0, count - 1)
     with st.container(horizontal=True):
         labels, keys = ("Previous", "Next"), (PREVIOUS_KEY, NEXT_KEY)
         if order is None:
@@ -179,7 +181,12 @@ def _sentence(count: int, default: int, order: SentenceOrder | None) -> int:
         label = f"{place + 1} of {len(order.rows)}" if place >= 0 else f"{len(order.rows)} others"
         st.page_link(page_file("sentences"), label=f"{label} in the order of Sentences", icon=":material/sort:",
                      help="Previous and Next go in the order of the table on the page Sentences")  # fmt: skip
-    return number
+    with st.container(horizontal=True, gap="small"):
+        for name, ranking in RANKINGS.items():
+            st.button(name, type="tertiary", on_click=_go_along, args=(name, view.runs, view.test), key=f"go-{name}",
+                      help=f"{ranking.description}; again: the next one")  # fmt: skip
+    if message := st.session_state.pop(_NO_SENTENCE, ""):
+        st.caption(escape_markdown(message))
 
 
 def _step(last: int, number: int, by: int) -> int:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import streamlit as st
 
-from workbench.app.rerun import rerun
 from workbench.jobs import queue
 from workbench.jobs.queue import Job
 from workbench.store import read_only
@@ -51,7 +50,7 @@ def offer(root: Path, arguments: Sequence[str], label: str = "Run now", title: s
     why = read_only.WHY if closed else None
     if st.button(label, type=kind, icon=":material/play_arrow:", key=key, disabled=closed, help=why):
         queue.start(root, arguments, title)
-        rerun()
+        st.rerun()
 
 
 @st.fragment(run_every=1)
@@ -60,7 +59,7 @@ def _follow(root: Path, arguments: tuple[str, ...]) -> None:
     job = queue.latest(root, arguments)
     state = job.state if job is not None else ""
     if job is None or state not in queue.ACTIVE:
-        rerun()
+        st.rerun(scope="app")
         return
     st.text(f"{job.title}: {status_text(job, state)}" if state == queue.WAITING else job.title)
     show_progress(job, state)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from workbench.app.rerun import rerun
-
 SHARED = ("runs", "test", "sentence", "baseline")  # parameters in the URL of every page
 _PAGE = "_page"
 
@@ -21,4 +19,4 @@ def restore(page: str) -> None:
     st.session_state[_PAGE] = page
     by_history = getattr(get_script_run_ctx(), "is_history_navigation", False)
     if entered and by_history and set(st.query_params) <= set(SHARED):
-        rerun()
+        st.rerun()

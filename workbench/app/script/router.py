@@ -70,8 +70,18 @@ chosen = st.navigation({**menu, **plugged(), **listed(LAST)}, position="top")
 if chosen.url_path in FORMER:  # before the sidebar is bound to the query
     chosen.run()
 st.html(availability.style(menu_titles))
+sets_order = chosen.url_path == "sentences"
 with st.sidebar:
-    sidebar.choose(blind=chosen.url_path == "rating" and sidebar.rates_blind())
+    selection = sidebar.choose(blind=chosen.url_path == "rating" and sidebar.rates_blind())
+    if not sets_order:
+        sidebar.draw_steps(selection)
 page_history.restore(chosen.url_path)
 with frame.errors_as_messages():
-    chosen.run()
+    try:
+        chosen.run()
+    finally:
+        # By a rerun the sidebar would have the new order too, but a click on a link that comes while Streamlit prepares
+        # one is lost: the rerun sets the session's page back.
+        if sets_order:
+            with st.sidebar:
+                sidebar.draw_steps(selection)

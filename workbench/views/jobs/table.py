@@ -12,7 +12,6 @@ import streamlit as st
 
 from workbench.app.components import job_view
 from workbench.app.frame import errors_as_messages, escape_markdown
-from workbench.app.rerun import rerun
 from workbench.jobs import queue as jobs
 from workbench.jobs.queue import Job
 
@@ -104,7 +103,7 @@ def _show_job(job: Job, state: str) -> None:
     elif state in jobs.UNFINISHED and st.button("Restart", icon=":material/replay:", key="start-again"):
         with errors_as_messages():
             st.session_state[_CHOSEN] = jobs.restart(job).folder.name
-            rerun()
+            st.rerun()
     log = job.log.strip() or "(no output yet)"
     height = "content" if log.count("\n") < _MOST_LINES else 24 * _MOST_LINES
     st.code(log, language=None, wrap_lines=True, height=height)
