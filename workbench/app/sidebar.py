@@ -131,7 +131,7 @@ def _selectors(usable: list[Known]) -> ViewState:
     baseline = st.selectbox("Baseline", options, key="baseline", bind="query-params")
     ordered = views.baseline_first(runs, baseline)
     default = _default_sentence(ordered, test)
-    number = _sentence(views.sentences(runs, test, usable), default)
+    number = _sentence_number(views.sentences(runs, test, usable), default)
     return ViewState(ordered, test, number, baseline)
 
 
@@ -154,7 +154,7 @@ def _translated(names: Sequence[str], test: str) -> list[Run]:
     return [by_name[name] for name in names if test in by_name[name].tests()]
 
 
-def _sentence(count: int, default: int) -> int:
+def _sentence_number(count: int, default: int) -> int:
     last = max(0, count - 1)
     _keep("sentence", lambda number: min(number, last))
     bind = whole_number_bind("sentence")

@@ -80,8 +80,8 @@ with frame.errors_as_messages():
     try:
         chosen.run()
     finally:
-        # By a rerun the sidebar would have the new order too, but a click on a link that comes while Streamlit prepares
-        # one is lost: the rerun sets the session's page back.
+        # The page sets the order that the steps follow, so they are drawn after it. A rerun would lose a click on a
+        # link that comes while Streamlit prepares it, since it sets the session's page back.
         if sets_order:
             with st.sidebar:
                 sidebar.draw_steps(selection)
