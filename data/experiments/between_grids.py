@@ -2,11 +2,14 @@
 
     python data/experiments/between_grids.py claims-combinations-rate-0.002 claims-combinations
     python data/experiments/between_grids.py claims-past-future:gdr-bow-bca scale-width-64:transformer
+    python data/experiments/between_grids.py GRID_A:em-routing GRID_B:gdr-bow-bca GRID_B:transformer
 
-The second line takes one system of each grid, whatever it is called in the other. Works from the statistics per segment
-in data/experiments/results/NAME.segments.npz, so it needs no run. Differences are paired by seed and sentence. Writes
-FIRST.beside-SECOND.csv there (of two systems FIRST.SYSTEM-beside-OTHER-of-SECOND.csv), a row for each system, test set
-and metric; p_holm is Holm's correction over all rows of a metric.
+The second line takes one system of each grid, whatever it is called in the other; the third sets several beside the
+last, as where each has its own best rate. Works from the statistics per segment in
+data/experiments/results/NAME.segments.npz, so it needs no run. Differences are paired by seed and sentence. Writes
+FIRST.beside-SECOND.csv there (of two systems FIRST.SYSTEM-beside-OTHER-of-SECOND.csv, of several
+SECOND.others-beside-OTHER.csv), a row for each system, test set and metric; p_holm is Holm's correction over all rows
+of a metric.
 
 Of two grids with the same baseline it also writes FIRST.gains-beside-SECOND.csv: how much larger each system's gain
 over the baseline is in the first grid, and of a combination A+B what it has beyond the gains of its parts (column of);
@@ -33,20 +36,27 @@ from workbench.store.csv_cells import csv_text
 ByCell = Mapping[tuple[str, str, str], BySeed]  # by system, test set and metric
 
 
-def main(first: str, second: str) -> None:
-    (first, system), (second, other) = (name.partition(":")[::2] for name in (first, second))
-    if bool(system) != bool(other):
-        raise SystemExit("name a system of both grids, or of neither: GRID:SYSTEM GRID:SYSTEM")
-    tests = kept_segments.digests(results_folder() / f"{first}{kept_segments.SUFFIX}")
-    new, old = (_statistics(name, tests) for name in (first, second))
+def main(*names: str) -> None:
+    *firsts, (second, other) = [name.partition(":")[::2] for name in names or [""]]
+    several = len(firsts) > 1
+    of_systems = {bool(system) for _, system in [*firsts, (second, other)]}
+    if not firsts or len(of_systems) > 1 or (several and not other):
+        raise SystemExit("name two grids, GRID GRID, or one system of each: GRID:SYSTEM [GRID:SYSTEM …] GRID:BASELINE")
+    tests = kept_segments.digests(results_folder() / f"{firsts[0][0]}{kept_segments.SUFFIX}")
+    old = _statistics(second, tests)
     rows = []
-    for name, test, metric in new:
-        beside = (other or name, test, metric)
-        if beside in old and name == (system or name):
-            found = compare_over_seeds(old[beside], new[name, test, metric])
-            rows.append({"system": name, "test": test, "metric": metric, **asdict(found)})
-    if not rows:
-        raise SystemExit(f"there is no such pair of {first} and {second} with results")
+    for first, system in firsts:
+        new = _statistics(first, tests)
+        found = [cell for cell in new if cell[0] == (system or cell[0]) and (other or cell[0], *cell[1:]) in old]
+        if not found:
+            raise SystemExit(f"there is no such pair of {first} and {second} with results")
+        for name, test, metric in found:
+            difference = compare_over_seeds(old[other or name, test, metric], new[name, test, metric])
+            of = {"grid": first} if several else {}
+            rows.append({**of, "system": name, "test": test, "metric": metric, **asdict(difference)})
+    if several:
+        _write(f"{second}.others-beside-{other}.csv", rows)
+        return
     _write(f"{first}.{f'{system}-beside-{other}-of-' if system else 'beside-'}{second}.csv", rows)
     baseline = _systems(first)[0]
     if not system and baseline == _systems(second)[0]:
