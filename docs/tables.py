@@ -315,7 +315,7 @@ def _speed(about: Mapping[str, Any]) -> pd.DataFrame:
 def _columns(about: Mapping[str, Any]) -> pd.DataFrame:
     """Columns of a file as they stand there; each is written by a format, e.g. "{score:.2f}"."""
     rows = _read(about["file"], about.get("where"))
-    for column in rows.columns.intersection(["p_value", "p_holm"]):
+    for column in rows.columns[rows.columns.str.startswith("p_")]:
         rows[column] = rows[column].map(p_value_text, na_action="ignore")
     index = rows[about.get("index", "system")]
     made = {

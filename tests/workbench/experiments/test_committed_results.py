@@ -55,6 +55,12 @@ def test_scores_give_every_mean_and_difference(path: Path):
         assert row.seeds == len(delta)
 
 
+def test_p_over_all_settings_is_that_of_todays_differences():
+    made = runpy.run_path(str(results_folder().parent / "all_settings.py"))["all_settings"]().round(4)
+    kept = pd.read_csv(results_folder() / "future-cost.all-settings.csv")
+    pd.testing.assert_frame_equal(kept, made.reset_index(drop=True), check_dtype=False)
+
+
 def test_statistics_that_were_made_again_or_are_of_today_are_left_as_they_are(tmp_path):
     results = tmp_path / "results"
     shutil.copytree(results_folder(), results)
