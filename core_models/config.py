@@ -78,21 +78,29 @@ class ModelConfig(Section):
         "cell": "rnn_cell", "first_state": "decoder_init",
     }  # fmt: skip
 
-    backbone: Literal["transformer", "rnnsearch", "foreign", "foreign_decoder"] = "transformer"
-    preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = "small"
-    d_model: int = Field(gt=0, le=MOST_UNITS)
+    backbone: Literal["transformer", "rnnsearch", "foreign", "foreign_decoder"] = Field(
+        "transformer", description="foreign, foreign_decoder: of opened models alone"
+    )
+    preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = Field(
+        "small", description="sizes that are not given by themselves"
+    )
+    d_model: int = Field(gt=0, le=MOST_UNITS, description="width of the model; of a recurrent decoder its hidden size")
     embedding: int = Field(gt=0, le=MOST_UNITS, description="width of word embeddings; a Transformer's equal d_model")
-    encoder_layers: int = Field(gt=0, le=MOST_PARTS)
-    decoder_layers: int = Field(gt=0, le=MOST_PARTS)
-    heads: int = Field(gt=0, le=MOST_PARTS)
-    ffn_dim: int = Field(gt=0, le=MOST_UNITS)
-    norm: Literal["pre", "post"] = "pre"
-    tie_embeddings: Literal["all", "target", "none"] = "all"
-    position_embedding: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_positions: int = Field(1024, gt=0, le=MOST_UNITS)
-    dropout: float = Field(0.1, ge=0, lt=1)
-    attention_dropout: float = Field(0.1, ge=0, lt=1)
-    activation_dropout: float = Field(0.0, ge=0, lt=1)
+    encoder_layers: int = Field(gt=0, le=MOST_PARTS, description="layers of the encoder")
+    decoder_layers: int = Field(gt=0, le=MOST_PARTS, description="layers of the decoder")
+    heads: int = Field(gt=0, le=MOST_PARTS, description="attention heads of a layer; they divide d_model")
+    ffn_dim: int = Field(gt=0, le=MOST_UNITS, description="inner width of a Transformer's feed-forward layers")
+    norm: Literal["pre", "post"] = Field("pre", description="layer norm before or after each sublayer")
+    tie_embeddings: Literal["all", "target", "none"] = Field(
+        "all",
+        description="all: source, target and output share one table, which needs a joint vocabulary; target: target "
+        "and output do",
+    )
+    position_embedding: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="of a Transformer")
+    max_positions: int = Field(1024, gt=0, le=MOST_UNITS, description="of learned positions: how many")
+    dropout: float = Field(0.1, ge=0, lt=1, description="of embeddings and of what each sublayer adds")
+    attention_dropout: float = Field(0.1, ge=0, lt=1, description="of a Transformer's attention weights")
+    activation_dropout: float = Field(0.0, ge=0, lt=1, description="inside a Transformer's feed-forward layers")
     activation_function: Literal["relu", "gelu", "silu"] = Field(
         "relu", description="of a Transformer's feed-forward layers"
     )
@@ -108,7 +116,7 @@ class ModelConfig(Section):
     )
     summary: Literal["mean", "end_states"] = Field("mean", description="what summarises the source (D5)")
     decoder_init: Literal["summary", "zero"] = Field("summary", description="of a recurrent decoder (D6)")
-    mechanisms: tuple[dict[str, dict[str, Any]], ...] = ()
+    mechanisms: tuple[dict[str, dict[str, Any]], ...] = Field((), description="names with their options")
 
     @model_validator(mode="before")
     @classmethod
@@ -170,7 +178,9 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class EarlyStopping(Section):
-    metric: Literal["loss", "bleu", "chrf", "adequacy"] = "loss"
+    metric: Literal["loss", "bleu", "chrf", "adequacy"] = Field(
+        "loss", description="score of the dev set; the weights of the best validation are the run's"
+    )
     patience: int = Field(10, gt=0, le=LARGEST, description="validations without a better score before training stops")
 
 
@@ -198,12 +208,17 @@ class TrainingConfig(Section):
         "init_only": "init_params",
     }  # fmt: skip
 
-    seed: int = Field(1, ge=0, lt=1 << 63)
-    max_steps: int | None = Field(None, gt=0, le=LARGEST)
-    max_epochs: int | None = Field(None, gt=0, le=LARGEST)
-    max_minutes: float | None = Field(None, gt=0, description="wall-clock time of one call; the run can be resumed")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="of initial weights, batches and dropout")
+    max_steps: int | None = Field(None, gt=0, le=LARGEST, description="updates")
+    max_epochs: int | None = Field(
+        None, gt=0, le=LARGEST, description="`workbench train …` takes 10 where neither this nor max_steps is given"
+    )
+    max_minutes: float | None = Field(None, gt=0, description="minutes that one call lasts; the run can be resumed")
     batch_tokens: int = Field(
-        4096, gt=0, le=LARGEST, description="padded tokens of a batch: the larger of the two sides, and context"
+        4096,
+        gt=0,
+        le=LARGEST,
+        description="padded tokens of a batch, of one process: the larger of the two sides, and context",
     )
     count_context: bool = Field(
         True,
@@ -222,18 +237,28 @@ class TrainingConfig(Section):
         description="routing: compile the routing of layers and heads; true: Transformer blocks too, with batches "
         "of few shapes, for GPUs; needs a compiler",
     )
-    optimizer: Literal["adamw"] = "adamw"
-    learning_rate: float = Field(7e-4, gt=0, le=10, description="Adam moves a weight about so far in a step")
-    schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = "inverse_sqrt"
+    optimizer: Literal["adamw"] = Field("adamw", description="Adam with decoupled weight decay")
+    learning_rate: float = Field(
+        7e-4, gt=0, le=10, description="after warm-up, its peak; Adam moves a weight about so far in a step"
+    )
+    schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = Field(
+        "inverse_sqrt",
+        description="of the learning rate after warm-up; cosine: to the end of training; plateau: lowered where the "
+        "dev set no longer gains",
+    )
     warmup: int = Field(4000, ge=0, le=LARGEST, description="steps of linear warm-up")
-    plateau_factor: float = Field(0.5, gt=0, lt=1)
-    plateau_patience: int = Field(3, ge=0, le=LARGEST)
-    minimum_learning_rate: float = Field(0.0, ge=0)
-    betas: tuple[Decay, Decay] = (0.9, 0.98)
-    weight_decay: float = Field(0.0, ge=0)
+    plateau_factor: float = Field(0.5, gt=0, lt=1, description="of schedule plateau: what the rate is multiplied by")
+    plateau_patience: int = Field(
+        3, ge=0, le=LARGEST, description="of schedule plateau: validations without a better score that it waits for"
+    )
+    minimum_learning_rate: float = Field(0.0, ge=0, description="below which no schedule falls")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.98), description="of Adam")
+    weight_decay: float = Field(0.0, ge=0, description="of Adam")
     max_grad_norm: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
-    loss_normalization: Literal["tokens", "sentences"] = "tokens"
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability that is taken from the right piece")
+    loss_normalization: Literal["tokens", "sentences"] = Field(
+        "tokens", description="what a batch's loss is divided by"
+    )
     subword_alpha: float | None = Field(
         None,
         gt=0,
@@ -261,12 +286,12 @@ class TrainingConfig(Section):
     )
     early_stopping: EarlyStopping = EarlyStopping()
     adequacy: AdequacyLearning = AdequacyLearning()
-    init_from: str | None = None
+    init_from: str | None = Field(None, description="RUN or RUN@STEP whose weights training begins from; `--init-from`")
     init_params: tuple[str, ...] = Field(
         (),
         description="patterns of the tensors that are taken from there, backbone.encoder* for instance; all that fit",
     )
-    tensorboard: bool = False
+    tensorboard: bool = Field(False, description="mirror the training log; needs the extra `tensorboard`")
 
     @model_validator(mode="after")
     def _ends(self) -> TrainingConfig:
@@ -306,8 +331,10 @@ class SearchConfig(Section):
     former_names: ClassVar = {"finished": "finished_hypotheses"}
     former_values: ClassVar = {"finished_hypotheses": {"leave": "drop", "stay": "keep"}}
 
-    beam: int = Field(4, gt=0, le=100_000)
-    length_penalty: float = Field(0.6, ge=0, le=6, description="an exponent: of a million pieces it is in float32 yet")
+    beam: int = Field(4, gt=0, le=100_000, description="hypotheses that are followed; 1 is greedy search")
+    length_penalty: float = Field(
+        0.6, ge=0, le=6, description="exponent of the length; 0: none"
+    )  # of a million pieces its power is in float32 yet
     penalty: Literal["gnmt", "power"] = Field(
         "power", description="the divisor of log P: length^length_penalty, or ((5 + length) / 6)^length_penalty"
     )
@@ -321,8 +348,8 @@ class SearchConfig(Section):
     length_factor: float = Field(
         2.0, gt=0, le=1000, description="an output is at most this many times its source plus length_offset"
     )
-    length_offset: int = Field(20, ge=0, le=1_000_000)
-    n_best: int = Field(1, gt=0, le=LARGEST)
+    length_offset: int = Field(20, ge=0, le=1_000_000, description="pieces")
+    n_best: int = Field(1, gt=0, le=LARGEST, description="hypotheses that are stored of a sentence")
     finished_hypotheses: Literal["drop", "keep"] = Field(
         "drop",
         description="drop: they leave the beam; keep: they stay among its best, as in the papers' toolkits; a "

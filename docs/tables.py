@@ -1,7 +1,8 @@
 """Tables of README and of the pages below docs/, made of committed result files and of the options of mechanisms.
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or the same with
-`options: MECHANISM`, `figures: ours`, `ledger: PAPER`, `ledger: counts`, `ledger: kinds` or `grids: all`.
+`options: MECHANISM`, `settings: SECTION`, `settings: presets`, `figures: ours`, `ledger: PAPER`, `ledger: counts`,
+`ledger: kinds` or `grids: all`.
 `python docs/tables.py` writes what belongs between; a test compares.
 """
 
@@ -14,14 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from string import Formatter
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pandas as pd
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "data" / "experiments" / "results"
 MARKED = re.compile(
-    r"^(<!-- (table|options|figures|ledger|grids): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE
+    r"^(<!-- (table|options|settings|figures|ledger|grids): (\S+) -->\n)(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE
 )
 
 KINDS = {
@@ -44,6 +45,7 @@ def filled(text: str) -> str:
     make = {
         "table": result_table,
         "options": options_table,
+        "settings": settings_table,
         "figures": figure_sections,
         "ledger": ledger,
         "grids": grids_table,
@@ -75,12 +77,35 @@ def options_table(mechanism: str) -> str:
     """The options of a mechanism: what they may be, what they are unless told, what they do."""
     from core_models.system_catalogue import MECHANISMS
 
-    fields = MECHANISMS[mechanism].Options.model_fields
     rows = [
         (f"`{name}`", _values(field.annotation), f"`{_given(field.default)}`", field.description or "")
-        for name, field in fields.items()
+        for name, field in MECHANISMS[mechanism].Options.model_fields.items()
     ]
     return markdown(["option", "values", "default", "what it is"], rows)
+
+
+def settings_table(section: str) -> str:
+    """The settings of a section of config.yaml, or the sizes of every preset."""
+    from core_models import config
+
+    if section == "presets":
+        sizes = ("d_model", "embedding", "encoder_layers", "decoder_layers", "heads", "ffn_dim")
+        rows = [(f"`{name}`", *(str(preset[size]) for size in sizes)) for name, preset in config.PRESETS.items()]
+        return markdown(["preset", *(f"`{size}`" for size in sizes)], rows)
+    settings = {"model": config.ModelConfig, "training": config.TrainingConfig, "search": config.SearchConfig}
+    return markdown(["setting", "values", "default", "what it is"], list(_settings(settings[section])))
+
+
+def _settings(section: Any, before: str = "") -> Iterable[tuple[str, str, str, str]]:
+    """A row a setting; those of a section within this one by dotted names."""
+    for name, field in section.model_fields.items():
+        if name == "mechanisms":  # they are named, not set
+            continue
+        if hasattr(field.annotation, "model_fields"):
+            yield from _settings(field.annotation, f"{before}{name}.")
+            continue
+        default = "by preset" if field.is_required() else "none" if field.default is None else _given(field.default)
+        yield f"`{before}{name}`", _values(field.annotation), f"`{default}`", field.description or ""
 
 
 def figure_sections(whose: str) -> str:
@@ -368,16 +393,20 @@ def _last_losses(about: Mapping[str, Any]) -> pd.DataFrame:
     return _chosen(pd.DataFrame(columns).fillna(""), about)
 
 
+_MANY = {int: "whole numbers", float: "numbers", str: "texts"}
+
+
 def _values(annotation: Any) -> str:
     """What an option may be, in words: the values of a Literal, the members of a list, else its type."""
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(annotation))
     if get_origin(annotation) is tuple:
         member = get_args(annotation)[0]
-        return f"a list of {'whole numbers' if member is int else _values(member)}"
+        member = get_args(member)[0] if get_origin(member) is Annotated else member
+        return f"a list of {_MANY.get(member) or _values(member)}"
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_values(one) for one in get_args(annotation) if one is not types.NoneType)
-    return {bool: "`true`, `false`", int: "a whole number", float: "a number"}[annotation]
+    return {bool: "`true`, `false`", int: "a whole number", float: "a number", str: "text"}[annotation]
 
 
 def _given(default: Any) -> str:

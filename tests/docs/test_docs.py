@@ -115,6 +115,13 @@ def test_generated_tables_are_those_of_their_files(page):
     assert tables.filled(TEXTS[page]) == TEXTS[page], "run `python docs/tables.py`"
 
 
+@pytest.mark.parametrize("section", ["training", "search", "model"])
+def test_every_setting_says_what_it_is(section):
+    rows = [line.strip("|\n").split(" | ") for line in tables.settings_table(section).splitlines()[2:]]
+    assert len(rows) > 10
+    assert [row[0] for row in rows if len(row[-1].strip()) < 3] == []
+
+
 def test_a_cell_is_empty_where_a_number_is_missing_and_not_where_a_word_looks_like_it():
     assert (
         tables.written("{name}: {gain:+.1f}", {"name": "dominant", "gain": 1.0, "p": float("nan")}) == "dominant: +1.0"

@@ -71,7 +71,10 @@ def _runs_of_groups(paths: list[Path]) -> list[Path]:
 
 RunPath = Annotated[Path, typer.Argument(help="Run folder")]
 RunPaths = Annotated[list[Path], typer.Argument(help="Run folders", callback=_runs_of_groups)]
-Device = Annotated[str, typer.Option(help="Device to compute on: cpu, cuda or cuda:N")]
+Device = Annotated[
+    str,
+    typer.Option(help="Device to compute on: cpu, cuda or cuda:N; auto, where it is the default: cuda if there is one"),
+]
 TestName = Annotated[
     str, typer.Option("--test", help="Name of the test set: of the run's prepared data, or already translated")
 ]

@@ -26,7 +26,7 @@ Config = Annotated[
     list[str] | None,
     typer.Option(
         "--config",
-        help="Training setting as key=value, e.g. max_steps=1000; a run's config.yaml lists them; may be repeated",
+        help="Training setting as key=value, e.g. max_steps=1000 (all: docs/reference/settings.md); may be repeated",
     ),
 ]
 
