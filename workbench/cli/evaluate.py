@@ -178,6 +178,7 @@ def compare(
     """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
     from workbench.evaluation.scoring import TESTS, Counting
     from workbench.store.runs import open_runs
+    from workbench.store.search_settings import search_note
     from workbench.store.training_logs import precision_note
     from workbench.views.scores.test_sets import comparison_table
 
@@ -199,8 +200,9 @@ def compare(
         say(_latex(run_list, tests, metric_names, counting, comparisons, baseline or run_list[0].name))
     else:
         print_table(comparisons)
-    if note := precision_note(run_list):
-        say(note, err=True)
+    for note in (precision_note(run_list), search_note(run_list, tests)):
+        if note:
+            say(note, err=True)
 
 
 def _latex(

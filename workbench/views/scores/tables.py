@@ -16,6 +16,7 @@ from workbench.evaluation import scoring
 from workbench.evaluation.scoring import METRIC_NAMES, Counting
 from workbench.export.latex import score_table_latex
 from workbench.store.runs import Run, short_names
+from workbench.store.search_settings import search_note
 from workbench.store.training_logs import precision_note
 from workbench.views.scores import test_sets
 from workbench.views.scores.verdict import METHOD_TEXTS, verdict
@@ -99,8 +100,8 @@ def show(frame: Frame, metrics: list[str], method: str, counting: Counting) -> N
             st.text(verdict(of_metric, baseline))
         without = " It gives no interval (–)." if tests[["low", "high"]].isna().all(axis=None) else ""
         corrected = "Holm's correction runs over the systems of one metric."
-        note = f" {precision_note(runs)}".rstrip()
-        st.caption(escape_markdown(f"Baseline: {baseline}. {METHOD_TEXTS[method]}; {corrected}{without}{note}"))
+        notes = "".join(f" {note}" for note in (precision_note(runs), search_note(runs, [test])) if note)
+        st.caption(escape_markdown(f"Baseline: {baseline}. {METHOD_TEXTS[method]}; {corrected}{without}{notes}"))
         _table(
             tests,
             _TESTS,

@@ -1,0 +1,38 @@
+"""Whether compared translations were found by the same search, from what their meta.json says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from workbench.store.runs import Run, short_names
+
+_SAME_RESULT = ("batch_tokens", "compile", "n_best")  # settings that decide how fast and how many, not which is best
+
+
+def search_note(runs: Sequence[Run], tests: Iterable[str]) -> str:
+    """A sentence on each test set that the runs have translated with different settings; "" if there is none."""
+    names = short_names(runs)
+    return " ".join(
+        f"On {test} translations are of different searches ({listed}), so part of a difference may be of the search."
+        for test in tests
+        if (listed := _different({names[run.name]: _search(run, test) for run in runs}))
+    )
+
+
+def _search(run: Run, test: str) -> dict[str, object]:
+    """What decides which translation is best; nothing of translations made elsewhere."""
+    meta = run.translations(test).meta
+    settings = {key: value for key, value in (meta.get("search") or {}).items() if key not in _SAME_RESULT}
+    return {**settings, "engine": meta.get("engine", "workbench")} if settings else {}
+
+
+def _different(searches: dict[str, dict[str, object]]) -> str:
+    """The settings that differ, each value with its runs; "" if none does. Runs without settings are left out."""
+    known = {name: search for name, search in searches.items() if search}
+    keys = dict.fromkeys(key for search in known.values() for key in search)
+    differing = [key for key in keys if len({repr(search.get(key)) for search in known.values()}) > 1]
+    groups: dict[str, list[str]] = {}
+    for name, search in known.items():
+        label = ", ".join(f"{key} {search.get(key, 'unknown')}" for key in differing)
+        groups.setdefault(label, []).append(name)
+    return "; ".join(f"{label}: {', '.join(of_it)}" for label, of_it in groups.items()) if differing else ""
