@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from core_models.config import SearchConfig
 from workbench.store.runs import Run, short_names
 
 _SAME_RESULT = ("batch_tokens", "compile", "n_best")  # settings that decide how fast and how many, not which is best
@@ -20,19 +21,24 @@ def search_note(runs: Sequence[Run], tests: Iterable[str]) -> str:
 
 
 def _search(run: Run, test: str) -> dict[str, object]:
-    """What decides which translation is best; nothing of translations made elsewhere."""
+    """What decides which translation is best, with the defaults of settings that came later; {} if made elsewhere."""
     meta = run.translations(test).meta
-    settings = {key: value for key, value in (meta.get("search") or {}).items() if key not in _SAME_RESULT}
-    return {**settings, "engine": meta.get("engine", "workbench")} if settings else {}
+    if not meta.get("search"):
+        return {}
+    settings = {**SearchConfig().model_dump(), **SearchConfig.by_current_names(meta["search"])}
+    return {
+        **{key: settings[key] for key in SearchConfig.model_fields if key not in _SAME_RESULT},
+        "engine": meta.get("engine", "ours"),
+    }
 
 
 def _different(searches: dict[str, dict[str, object]]) -> str:
     """The settings that differ, each value with its runs; "" if none does. Runs without settings are left out."""
     known = {name: search for name, search in searches.items() if search}
-    keys = dict.fromkeys(key for search in known.values() for key in search)
-    differing = [key for key in keys if len({repr(search.get(key)) for search in known.values()}) > 1]
+    keys = next(iter(known.values()), {})
+    differing = [key for key in keys if len({repr(search[key]) for search in known.values()}) > 1]
     groups: dict[str, list[str]] = {}
     for name, search in known.items():
-        label = ", ".join(f"{key} {search.get(key, 'unknown')}" for key in differing)
+        label = ", ".join(f"{key} {search[key]}" for key in differing)
         groups.setdefault(label, []).append(name)
     return "; ".join(f"{label}: {', '.join(of_it)}" for label, of_it in groups.items()) if differing else ""

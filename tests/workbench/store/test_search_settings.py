@@ -17,11 +17,12 @@ NAMES = ["transformer", "future-cost-1", "future-cost-2"]
 def change(with_demo):
     """Changes what meta.json says of one run's translations of the test set, in a file of its own."""
 
-    def changed(name, search=(), **more):
+    def changed(name, search=(), without="", **more):
         path = with_demo / "demo" / name / "translations" / "test" / "meta.json"
         meta = json.loads(path.read_text())
+        changed = {key: value for key, value in {**meta["search"], **dict(search)}.items() if key != without}
         with atomic_replace(path) as file:
-            file.write_text(json.dumps({**meta, "search": {**meta["search"], **dict(search)}, **more}))
+            file.write_text(json.dumps({**meta, "search": changed, **more}))
 
     return changed
 
@@ -30,6 +31,13 @@ def test_the_same_search_with_other_batches_needs_no_note(with_demo, change):
     assert search_note(runs_of(with_demo, *NAMES), ["test"]) == ""
     change("future-cost-2", {"batch_tokens": 77, "compile": True, "n_best": 2})
     assert search_note(runs_of(with_demo, *NAMES), ["test"]) == ""
+
+
+def test_a_setting_that_came_later_had_its_default(with_demo, change):
+    change("transformer", without="penalty_offset")
+    assert search_note(runs_of(with_demo, *NAMES), ["test"]) == ""
+    change("transformer", {"penalty_offset": 1})
+    assert "penalty_offset 1" in search_note(runs_of(with_demo, *NAMES), ["test"])
 
 
 def test_compare_and_the_page_scores_name_the_settings_that_differ_and_whose_they_are(with_demo, change, capsys):
@@ -47,4 +55,4 @@ def test_compare_and_the_page_scores_name_the_settings_that_differ_and_whose_the
 def test_another_engine_is_another_search(with_demo, change):
     change("transformer", engine="ctranslate2")
     note = search_note(runs_of(with_demo, "transformer", "future-cost-1"), ["test"])
-    assert "(engine ctranslate2: transformer; engine workbench: future-cost-1)" in note
+    assert "(engine ctranslate2: transformer; engine ours: future-cost-1)" in note
