@@ -97,7 +97,7 @@ class ModelConfig(Section):
         "and output do",
     )
     position_embedding: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="of a Transformer")
-    max_positions: int = Field(1024, gt=0, le=MOST_UNITS, description="of learned positions: how many")
+    max_positions: int = Field(1024, gt=0, le=MOST_UNITS, description="number of learned positions")
     dropout: float = Field(0.1, ge=0, lt=1, description="of embeddings and of what each sublayer adds")
     attention_dropout: float = Field(0.1, ge=0, lt=1, description="of a Transformer's attention weights")
     activation_dropout: float = Field(0.0, ge=0, lt=1, description="inside a Transformer's feed-forward layers")
@@ -239,7 +239,7 @@ class TrainingConfig(Section):
     )
     optimizer: Literal["adamw"] = Field("adamw", description="Adam with decoupled weight decay")
     learning_rate: float = Field(
-        7e-4, gt=0, le=10, description="after warm-up, its peak; Adam moves a weight about so far in a step"
+        7e-4, gt=0, le=10, description="peak, after warm-up; about as far as Adam moves a weight in a step"
     )
     schedule: Literal["inverse_sqrt", "fixed", "plateau", "cosine"] = Field(
         "inverse_sqrt",
@@ -251,7 +251,7 @@ class TrainingConfig(Section):
     plateau_patience: int = Field(
         3, ge=0, le=LARGEST, description="of schedule plateau: validations without a better score that it waits for"
     )
-    minimum_learning_rate: float = Field(0.0, ge=0, description="below which no schedule falls")
+    minimum_learning_rate: float = Field(0.0, ge=0, description="lower limit of every schedule")
     betas: tuple[Decay, Decay] = Field((0.9, 0.98), description="of Adam")
     weight_decay: float = Field(0.0, ge=0, description="of Adam")
     max_grad_norm: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")
@@ -291,7 +291,9 @@ class TrainingConfig(Section):
         (),
         description="patterns of the tensors that are taken from there, backbone.encoder* for instance; all that fit",
     )
-    tensorboard: bool = Field(False, description="mirror the training log; needs the extra `tensorboard`")
+    tensorboard: bool = Field(
+        False, description="mirror the training log in TensorBoard; needs the extra `tensorboard`"
+    )
 
     @model_validator(mode="after")
     def _ends(self) -> TrainingConfig:
@@ -332,9 +334,8 @@ class SearchConfig(Section):
     former_values: ClassVar = {"finished_hypotheses": {"leave": "drop", "stay": "keep"}}
 
     beam: int = Field(4, gt=0, le=100_000, description="hypotheses that are followed; 1 is greedy search")
-    length_penalty: float = Field(
-        0.6, ge=0, le=6, description="exponent of the length; 0: none"
-    )  # of a million pieces its power is in float32 yet
+    # At most 6: a million pieces to this power is in float32 yet.
+    length_penalty: float = Field(0.6, ge=0, le=6, description="exponent of the length; 0: no penalty")
     penalty: Literal["gnmt", "power"] = Field(
         "power", description="the divisor of log P: length^length_penalty, or ((5 + length) / 6)^length_penalty"
     )

@@ -2,17 +2,17 @@
 
     python data/experiments/all_settings.py
 
-A grid corrects p over its own differences. Who looks over all grids for the largest gain has tried more. Reads the
-differences in BLEU to the Transformer of three seeds or more, without trainings that another grid repeats
-(uncounted.toml), and writes data/experiments/results/future-cost.all-settings.csv, smallest p first. Columns of p after
-Holm's correction over the differences of
+A grid corrects p over its own differences; the largest gain of all grids is picked from more. Reads the differences in
+BLEU to the Transformer of three seeds or more, without trainings that another grid repeats (uncounted.toml), and writes
+data/experiments/results/future-cost.all-settings.csv, smallest p first. Columns of p after Holm's correction over the
+differences of
 
-- p_of_model: the same model with a weight of 0.5 (missing for other weights);
-- p_of_weights: the same model with all weights;
-- p_of_both: both models with a weight of 0.5;
-- p_of_all: both models with all weights.
+- p_model: the same model with a weight of 0.5 (missing for other weights);
+- p_model_all_weights: the same model with all weights;
+- p_both: both models with a weight of 0.5;
+- p_both_all_weights: both models with all weights.
 
-apparent says whether p before correction is below 0.05.
+nominal says whether p before correction is below 0.05.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def all_settings() -> pd.DataFrame:
     rows = pd.concat(map(_of_grid, comparison_files()), ignore_index=True).astype({"seeds": int})
     model = rows["system"].str.slice(0, len(MODELS[0]))
     usual = rows["system"].isin(MODELS)
-    rows["p_of_model"] = holm_within(rows.loc[usual, "p_value"], model[usual])
-    rows["p_of_weights"] = holm_within(rows["p_value"], model)
-    rows["p_of_both"] = holm_within(rows.loc[usual, "p_value"], usual[usual])
-    rows["p_of_all"] = holm(rows["p_value"].to_numpy())
-    return rows.assign(apparent=rows["p_value"] < 0.05).sort_values("p_value", kind="stable")
+    rows["p_model"] = holm_within(rows.loc[usual, "p_value"], model[usual])
+    rows["p_model_all_weights"] = holm_within(rows["p_value"], model)
+    rows["p_both"] = holm_within(rows.loc[usual, "p_value"], usual[usual])
+    rows["p_both_all_weights"] = holm(rows["p_value"].to_numpy())
+    return rows.assign(nominal=rows["p_value"] < 0.05).sort_values("p_value", kind="stable")
 
 
 def _of_grid(path: Path) -> pd.DataFrame:

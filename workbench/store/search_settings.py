@@ -28,7 +28,7 @@ def _search(run: Run, test: str) -> dict[str, object]:
     settings = {**SearchConfig().model_dump(), **SearchConfig.by_current_names(meta["search"])}
     return {
         **{key: settings[key] for key in SearchConfig.model_fields if key not in _SAME_RESULT},
-        "engine": meta.get("engine", "ours"),
+        "engine": meta.get("engine", "workbench"),
     }
 
 

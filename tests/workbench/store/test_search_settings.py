@@ -20,9 +20,9 @@ def change(with_demo):
     def changed(name, search=(), without="", **more):
         path = with_demo / "demo" / name / "translations" / "test" / "meta.json"
         meta = json.loads(path.read_text())
-        changed = {key: value for key, value in {**meta["search"], **dict(search)}.items() if key != without}
+        kept = {key: value for key, value in {**meta["search"], **dict(search)}.items() if key != without}
         with atomic_replace(path) as file:
-            file.write_text(json.dumps({**meta, "search": changed, **more}))
+            file.write_text(json.dumps({**meta, "search": kept, **more}))
 
     return changed
 
@@ -55,4 +55,4 @@ def test_compare_and_the_page_scores_name_the_settings_that_differ_and_whose_the
 def test_another_engine_is_another_search(with_demo, change):
     change("transformer", engine="ctranslate2")
     note = search_note(runs_of(with_demo, "transformer", "future-cost-1"), ["test"])
-    assert "(engine ctranslate2: transformer; engine ours: future-cost-1)" in note
+    assert "(engine ctranslate2: transformer; engine workbench: future-cost-1)" in note
