@@ -82,7 +82,7 @@ class ModelConfig(Section):
         "transformer", description="foreign, foreign_decoder: of opened models alone"
     )
     preset: Literal["tiny", "demo", "small", "base", "big", "paper-pfrnn"] | None = Field(
-        "small", description="sizes that are not given by themselves"
+        "small", description="fills in the sizes that are not given"
     )
     d_model: int = Field(gt=0, le=MOST_UNITS, description="width of the model; of a recurrent decoder its hidden size")
     embedding: int = Field(gt=0, le=MOST_UNITS, description="width of word embeddings; a Transformer's equal d_model")
@@ -333,7 +333,7 @@ class SearchConfig(Section):
     former_names: ClassVar = {"finished": "finished_hypotheses"}
     former_values: ClassVar = {"finished_hypotheses": {"leave": "drop", "stay": "keep"}}
 
-    beam: int = Field(4, gt=0, le=100_000, description="hypotheses that are followed; 1 is greedy search")
+    beam: int = Field(4, gt=0, le=100_000, description="hypotheses kept at each step; 1 is greedy search")
     # At most 6: a million pieces to this power is in float32 yet.
     length_penalty: float = Field(0.6, ge=0, le=6, description="exponent of the length; 0: no penalty")
     penalty: Literal["gnmt", "power"] = Field(

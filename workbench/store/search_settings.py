@@ -14,7 +14,7 @@ def search_note(runs: Sequence[Run], tests: Iterable[str]) -> str:
     """A sentence on each test set that the runs have translated with different settings; "" if there is none."""
     names = short_names(runs)
     return " ".join(
-        f"On {test} translations are of different searches ({listed}), so part of a difference may be of the search."
+        f"The translations of {test} come from different searches ({listed}); part of a difference may be due to that."
         for test in tests
         if (listed := _different({names[run.name]: _search(run, test) for run in runs}))
     )
