@@ -259,15 +259,6 @@ def test_a_paper_without_findings_has_its_gains_alone():
     assert set(claims.measured_claims(paper)["claim"]) <= set(claims.reported_gains(paper)["claim"])
 
 
-def test_a_property_of_one_system_is_left_out_by_its_own_dev_loss_alone():
-    """GDR of this grid is as good at both rates; the Transformer, which a difference stands beside, is not."""
-    measured = claims.measured_claims(library()["zheng-2019"])
-    grid = measured[measured["data"].str.startswith("claims-combinations, ")].groupby("claim")["tuned"].unique()
-    assert grid["finding/words-flip-in-time"].tolist() == [True]
-    assert grid["finding/past-rises"].tolist() == [True]
-    assert grid["finding/leaves-out-less"].tolist() == [False]
-
-
 def test_results_of_former_defaults_say_so():
     measured = claims.measured_claims(library()["dou-2019"])
     notes = measured.groupby("data")["note"].unique().map(list)

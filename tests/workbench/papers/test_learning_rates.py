@@ -27,7 +27,7 @@ def grid(tmp_path):
         settings = {"learning_rate": rate, "max_steps": 20, **training}
         about = {"name": name, "data": TEXT, "systems": systems, "training": settings}
         path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(about))
+        path.write_text(yaml.safe_dump(about, sort_keys=False))
         ends = [(system, seed, 20, loss) for system, seeds in losses.items() for seed, loss in enumerate(seeds)]
         begun = [(system, seed, 10, 0.0) for system, seed, *_ in ends]
         rows = pd.DataFrame(ends + begun, columns=["system", "seed", "step", "dev_loss"])
@@ -123,9 +123,13 @@ def test_a_worse_rate_counts_only_where_there_is_nothing_else():
 
 
 def test_a_row_of_a_file_is_asked_by_its_system_however_it_is_written(grid, tmp_path):
-    """The rate of gdr is known not to be the best, that of coverage is; a stored difference is to the first system."""
-    grid("high", 0.004, {"transformer": [1.0, 1.0], "gdr": [1.0, 1.0], "coverage": [0.5, 0.5]})
-    grid("low", 0.002, {"transformer": [1.0, 1.0], "gdr": [0.2, 0.2], "coverage": [1.0, 1.0]})
+    """The rate of gdr is known not to be the best, that of coverage is; a stored difference is to the first system.
+
+    The two rates of gdr-bow are as good, and only together with the Transformer the lower one is better.
+    """
+    same = {"gdr-bow": [1.0, 1.0]}
+    grid("high", 0.004, {"transformer": [1.0, 1.0], "gdr": [1.0, 1.0], "coverage": [0.5, 0.5], **same})
+    grid("low", 0.002, {"transformer": [0.9, 0.9], "gdr": [0.2, 0.2], "coverage": [1.0, 1.0], **same})
     systems = read_experiment(tmp_path / "high.yaml").systems
     table = pd.DataFrame({"system": [*systems, *systems.values()], "value": 1.0, "low": 0.9, "high": 1.1})
     for name in ("high.tables", "high.beside-low-0.002"):
@@ -147,3 +151,5 @@ def test_a_row_of_a_file_is_asked_by_its_system_however_it_is_written(grid, tmp_
         assert not tuned(name, minus={"system": systems["gdr"]}), "by the losses of both"
         assert tuned(name, baseline="transformer")
         assert not tuned(name, baseline="gdr")
+    assert tuned("gdr-bow", minus=Decimal("0.5")), "a property of one system, by its own losses alone"
+    assert not tuned("gdr-bow")
