@@ -7,7 +7,7 @@ target position) and words. The caller chooses the aligner; it must be the same 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -73,28 +73,30 @@ def by_sentence(
     table = _covered(union_links, hypothesis_links)
     table.insert(0, "words", [len(source) for source in sources])
     table["under"] = table["missed"] / table["covered"].where(table["covered"] > 0)
-    by_reference = [
-        [
-            repeated(*of_sentence)
-            for of_sentence in zip(hypothesis_links, of_reference, hypotheses, reference, strict=True)
-        ]
-        for of_reference, reference in zip(reference_links, references, strict=True)
-    ]
-    table["repeated"] = [len(set.intersection(*of_sentence)) for of_sentence in zip(*by_reference, strict=True)]
+    repeated_positions = map(
+        repeated, hypothesis_links, zip(*reference_links, strict=True), hypotheses, zip(*references, strict=True)
+    )
+    table["repeated"] = [len(positions) for positions in repeated_positions]
     table["over"] = table["repeated"] / table["words"].where(table["words"] > 0)
     return table
 
 
 def repeated(
     hypothesis_links: AbstractSet[Link],
-    reference_links: AbstractSet[Link],
+    reference_links: Iterable[AbstractSet[Link]],
     hypothesis: Sequence[str],
-    reference: Sequence[str],
+    references: Iterable[Sequence[str]],
 ) -> set[int]:
-    """The source positions whose translation the hypothesis repeats more often than the reference."""
-    ours = Counter((i, hypothesis[j]) for i, j in hypothesis_links)
-    theirs = Counter((i, reference[j]) for i, j in reference_links)
-    return {i for (i, word), times in ours.items() if times >= 2 and theirs[i, word] < times}
+    """The source positions whose translation the hypothesis repeats more often than each of the references."""
+    times, most = _linked_words(hypothesis_links, hypothesis), Counter[tuple[int, str]]()
+    for links, reference in zip(reference_links, references, strict=True):
+        most |= _linked_words(links, reference)
+    return {i for (i, word), count in times.items() if count >= 2 and most[i, word] < count}
+
+
+def _linked_words(links: AbstractSet[Link], words: Sequence[str]) -> Counter[tuple[int, str]]:
+    """How often each source position is linked to each word."""
+    return Counter((i, words[j]) for i, j in links)
 
 
 def _covered(reference_links: Links, hypothesis_links: Links) -> pd.DataFrame:

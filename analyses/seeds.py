@@ -131,11 +131,12 @@ def resampled_means(
 
     The draws depend only on samples, seed and the number of sentences, so systems that share these are paired.
     """
-    ordered = [statistics[number] for number in sorted(statistics)]
-    if not ordered:
+    if not statistics:
         raise ValueError("There are no seeds to resample: the system has no scored run.")
-    for other in ordered[1:]:
-        check_pair(ordered[0], other)
+    numbers = sorted(statistics)
+    ordered = [statistics[number] for number in numbers]
+    for number, other in zip(numbers[1:], ordered[1:], strict=True):
+        check_pair(ordered[0], other, (f"seed {numbers[0]}", f"seed {number}"))
     sums = resampled_sums(np.hstack([run.values for run in ordered]), samples, seed)  # [samples, seeds * k]
     return ordered[0].scores(sums.reshape(samples, len(ordered), -1).astype(dtype)).mean(axis=1)
 

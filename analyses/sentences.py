@@ -138,6 +138,8 @@ def select(
         return rows[::-1] if descending else rows
     frame = next((part for part in (sentences.values, sentences.labels) if order in part), sentences.texts)
     column = _column(frame, order).iloc[rows]
+    if frame is sentences.labels:
+        column = column.where(column != "")  # a label that is missing
     return column.sort_values(ascending=not descending, kind="stable", na_position="last").index.to_numpy()
 
 

@@ -383,15 +383,20 @@ def _rows_at_once(width: int, multiple: int = 1) -> int:
     return max(multiple, _BLOCK_CELLS // max(width, 1) // multiple * multiple)
 
 
-def check_pair(baseline: Statistics, system: Statistics) -> None:
-    """Raise ValueError if two systems were scored differently or have different numbers of segments."""
+def check_pair(
+    baseline: Statistics, system: Statistics, names: tuple[str, str] = ("the baseline", "the system")
+) -> None:
+    """Raise ValueError if two systems were scored differently or have different numbers of segments.
+
+    names: what the error calls them.
+    """
     if baseline.signature != system.signature or baseline.metric != system.metric:
         raise ValueError(
-            f"The two systems were scored differently: {baseline.metric} {baseline.signature} for the baseline, "
-            f"{system.metric} {system.signature} for the system. Extract both with the same options."
+            f"Two outputs were scored differently: {baseline.metric} {baseline.signature} for {names[0]}, "
+            f"{system.metric} {system.signature} for {names[1]}. Score both with the same options."
         )
     if len(baseline) != len(system):
         raise ValueError(
-            f"The baseline has {len(baseline)} segments and the system {len(system)}: "
-            "a paired test needs the same test set."
+            f"Two outputs have different numbers of segments: {names[0]} {len(baseline)}, {names[1]} {len(system)}. "
+            "A paired test needs the same test set."
         )

@@ -74,7 +74,9 @@ def sentence_coverage(
     """Match the source words of a sentence with the words of a hypothesis; links: of the reference."""
     link_counts = Counter(i for i, _ in links)
     rows = sorted(link_counts)
-    candidates = {i: [j for j, word in enumerate(hypothesis) if word in forms.translations[source[i]]] for i in rows}
+    candidates = {
+        i: [j for j, word in enumerate(hypothesis) if word in forms.translations.get(source[i], ())] for i in rows
+    }
     translating = {j for positions in candidates.values() for j in positions}
     matching = _Matching(candidates, {i: source[i] for i in rows}, hypothesis, forms)
     matched = {i for i in rows if matching.add(i)}

@@ -13,6 +13,7 @@ from core_models.backbones.rnnsearch import RNNSearch
 from core_models.backbones.transformer import Transformer
 from core_models.config import ModelConfig
 from core_models.interface.mechanism import BackboneSpec, Mechanism
+from core_models.mechanisms.gaussian_prior import GaussianPrior
 from core_models.settings import ConfigError, nearest, parse
 from core_models.system import System
 from core_models.system_catalogue import MECHANISMS, plugged_in
@@ -87,9 +88,15 @@ def _check_compatible(
 
 
 def parameters(system: System) -> dict[str, int]:
-    """Parameter counts: total, and without embeddings and output matrix (papers print either)."""
+    """Parameter counts: total, and without embeddings and output matrix (papers print either).
+
+    Output matrices of mechanisms' own are in both. The word numbers that `d2gpo:order=first` stores are in neither.
+    """
     tables = {id(module.weight) for module in system.modules() if isinstance(module, nn.Embedding)}
-    counted = {id(parameter): parameter.numel() for parameter in system.parameters()}
+    word_numbers = {id(module.nearest) for module in system.modules() if isinstance(module, GaussianPrior)}
+    counted = {
+        id(parameter): parameter.numel() for parameter in system.parameters() if id(parameter) not in word_numbers
+    }
     return {
         "parameters": sum(counted.values()),
         "parameters_without_embeddings": sum(size for key, size in counted.items() if key not in tables),

@@ -6,6 +6,7 @@ copy of the output matrix. Published: l(u, v) = u^T W v + b of the plain differe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -27,10 +28,11 @@ class ChangeHead(nn.Module):
             nn.init.xavier_uniform_(linear.weight)
         if mapped:
             nn.init.zeros_(self.map.bias)
+        self.output_matrix = partial(self._of, spec)
         self.matrix: nn.Parameter | None = None
         self.bias: nn.Parameter | None = None
         if untied:
-            matrix, bias = self._of(spec)
+            matrix, bias = self.output_matrix()
             self.matrix = nn.Parameter(matrix.detach().clone())
             self.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach().clone())
 
@@ -38,6 +40,10 @@ class ChangeHead(nn.Module):
     def _of(spec: BackboneSpec) -> tuple[Tensor, Tensor | None]:
         assert spec.output_matrix is not None  # every backbone lends it
         return spec.output_matrix()
+
+    def rows(self, words: Tensor) -> Tensor:
+        """The rows of the matrix that score these words: [...] -> [..., output]."""
+        return (self.output_matrix()[0] if self.matrix is None else self.matrix)[words]
 
     def copy(self, spec: BackboneSpec) -> None:
         """Initialize an untied matrix with the current output matrix."""

@@ -228,9 +228,9 @@ def record_contents(layers: PastFutureLayers, view: View, own_state: MechanismSt
 
     SIDE.state: s_t; SIDE.norm: |s_t|; SIDE.change: |s_t - s_{t-1}|; SIDE.update_gate: the mean share of the state that
     is kept; SIDE.cosine_context: cosine of the change (signed so that it should be c_t) with c_t as the layer's unit
-    reads it; with a loss SIDE.cosine_word: cosine of the predicting vector with the word's embedding. With both layers
-    and s^F_0 = summary of the source: whole.cosine and whole.distance of s^P_t + s^F_t and s^F_0, the distance in units
-    of |s^F_0|.
+    reads it; with a loss SIDE.cosine_word: cosine of the predicting vector with the matrix row that scores the correct
+    word. With both layers and s^F_0 = summary of the source: whole.cosine and whole.distance of s^P_t + s^F_t and
+    s^F_0, the distance in units of |s^F_0|.
     """
     axes = ("target",)
     for side in layers.sides:
@@ -283,8 +283,7 @@ def _cosine_with_word(layers: PastFutureLayers, side: str, view: View, own_state
     is_word = torch.cat([view.mask[:, 1:], torch.zeros_like(view.mask[:, :1])], dim=1)
     words = torch.where(is_word, following, EOS)
     head = layers.heads[side]
-    embedded = layers.embed(words) if head.matrix is None else head.matrix[words]
-    return cosine_similarity(head(*layers.change_of(side, own_state)), embedded, dim=-1)
+    return cosine_similarity(head(*layers.change_of(side, own_state)), head.rows(words), dim=-1)
 
 
 def _sum_and_summary(layers: PastFutureLayers, view: View, own_state: MechanismState) -> tuple[Tensor, Tensor]:

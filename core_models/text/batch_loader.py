@@ -87,7 +87,8 @@ class BatchLoader:
                 longest = np.maximum(longest, outputs)
                 widths = (rounded(longest) if self._buckets else longest) * use.entries * (2 if use.outputs else 1)
         if self._buckets:
-            joined, targets = rounded(joined + 1) - 1, rounded(targets + 1) - 1  # + 1 for EOS
+            wide = joined.astype(np.int64), targets.astype(np.int64)  # stored lengths have the smallest type
+            joined, targets = (rounded(lengths + 1) - 1 for lengths in wide)  # + 1 for EOS
         return joined, targets, widths
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:

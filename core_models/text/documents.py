@@ -79,7 +79,7 @@ class ContextUse:
             return ids
         if not self.cut:
             raise TextError(
-                f"{where}: a sentence before it has {len(ids)} pieces, and this system reads at most {self.longest} of "
+                f"{where}: a sentence of its context has {len(ids)} pieces, and this system reads at most {self.longest} of "
                 "a context sentence: split that sentence, or train with a larger context_length or long_context=cut."
             )
         return ids[: self.longest]

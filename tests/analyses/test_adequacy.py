@@ -51,7 +51,17 @@ def test_sentences_whose_reference_covers_nothing_are_left_out():
     ],
 )
 def test_repetition(hypothesis, links, reference, reference_links, places):
-    assert adequacy.repeated(links, reference_links, hypothesis, reference) == places
+    assert adequacy.repeated(links, [reference_links], hypothesis, [reference]) == places
+
+
+def test_a_repetition_of_each_word_is_allowed_by_the_reference_that_has_it():
+    twice = {(0, 0), (0, 1)}
+    hypothesis, links = ["old", "old", "aged", "aged"], {(0, 0), (0, 1), (0, 2), (0, 3)}
+    references = ["old", "old"], ["aged", "aged"], ["old", "aged"]
+    for allowed in (references[:2], references):
+        assert adequacy.repeated(links, [twice] * len(allowed), hypothesis, allowed) == set()
+    for one in references:
+        assert adequacy.repeated(links, [twice], hypothesis, [one]) == {0}
 
 
 def test_several_references_cover_what_any_covers_and_allow_what_any_repeats():

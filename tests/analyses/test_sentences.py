@@ -104,7 +104,8 @@ def test_order_is_stable_with_missing_values_last(table):
     assert sentences.select(table, order="comet").tolist() == [3, 1, 4, 0, 2]
     assert sentences.select(table, order="comet", descending=True).tolist() == [0, 1, 4, 3, 2]
     assert sentences.select(table, order="sentence", descending=True).tolist() == [4, 3, 2, 1, 0]
-    assert sentences.select(table, order="domain").tolist() == [3, 1, 4, 0, 2]
+    assert sentences.select(table, order="domain").tolist() == [1, 4, 0, 2, 3]
+    assert sentences.select(table, order="domain", descending=True).tolist() == [0, 2, 1, 4, 3]
     assert sentences.select(table, order="source").tolist() == [0, 1, 4, 2, 3]
 
 

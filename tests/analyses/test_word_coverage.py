@@ -51,6 +51,12 @@ def test_words_are_counted_by_hand(hypothesis, left_out, repeated, foreign, form
     assert (sorted(said[0]), said[1], said[2]) == (sorted(left_out), repeated, foreign)
 
 
+def test_counting_learns_nothing(forms):
+    before = {word: set(found) for word, found in forms.translations.items()}
+    became("der Hund", forms, ["this", "dog"], ["dieser", "Hund"], {(0, 0), (1, 1)})
+    assert dict(forms.translations) == before
+
+
 def test_a_word_without_link_is_none_too_many_and_another_of_its_kind_may_stand_there(forms):
     source, reference = ["the", "dog", "'s", "cats"], ["die", "Katzen", "des", "Hundes"]
     links = {(0, 2), (1, 3), (2, 3), (3, 1)}

@@ -281,7 +281,7 @@ def test_what_does_not_fit_is_refused(prepared, document):
     with pytest.raises(TextError, match="document 'a' begins again"):
         reader.translate(sources[:3], ["a", "b", "a"])
     short = translator_of(prepared, "qcn:context_length=3")
-    with pytest.raises(TextError, match=r"sentence 2: a sentence before it has \d+ pieces, .* at most 3"):
+    with pytest.raises(TextError, match=r"sentence 2: a sentence of its context has \d+ pieces, .* at most 3"):
         short.translate(sources[:2], ["a", "a"])
     cut = translator_of(prepared, "qcn:context_length=3,long_context=cut")
     traced = cut.translate(sources[:2], ["a", "a"], trace=["context.words"])[1].trace

@@ -313,6 +313,21 @@ def test_the_trace_says_how_contents_change():
     np.testing.assert_allclose(values["past.cosine_word"], expected, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("options", "matrix"), [("softmax=tied", "output"), ("softmax=own", "own")])
+def test_the_correct_word_is_compared_by_the_matrix_that_scores_it(options, matrix):
+    system = random_system(f"prnn-loss:tie_embeddings=none,{options}")
+    batch = collate(random_sentences([4], 1), random_sentences([5], 2))
+    writer = TraceWriter(["past_future_layers.past.cosine_word"])
+    with torch.no_grad():
+        forced = system(system.encode(batch, writer), batch.target_in, batch.target_mask, writer)
+    (trace,) = writer.sentences({"source": [5], "target": [6]})
+    vectors = next(one.vectors[0] for one in forced.predictions if one.name == "past")
+    head = system.mechanisms["past_future_layers"].heads["past"]
+    scored_by = {"own": head.matrix, "output": system.backbone.output_matrix[0]}[matrix]
+    expected = torch.cosine_similarity(vectors, scored_by[batch.target[0]], dim=-1)
+    np.testing.assert_allclose(trace["past_future_layers.past.cosine_word"].values, expected.detach(), rtol=1e-4)
+
+
 def test_the_building_leaves_the_backbone_alone():
     torch.manual_seed(4)
     baseline = build(exact("rnnsearch"), WORDS)

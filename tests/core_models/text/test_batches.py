@@ -187,6 +187,17 @@ def test_the_loader_gives_the_planned_sentences_and_seeks(prepared):
     assert all(_same(one, other) for one, other in zip(resumed, batches[3:], strict=True))
 
 
+def test_rounding_up_takes_lengths_beyond_the_type_they_are_stored_in(prepared, monkeypatch):
+    """255 pieces are stored in 8 bits, and are 256 positions with EOS."""
+    text, stored = prepared.split("train"), np.array([255, 3, 4], dtype=np.uint8)
+    for side in ("source_lengths", "target_lengths"):
+        monkeypatch.setattr(type(text), side, stored)
+    loader = BatchLoader(text, 512, buckets=True)
+    assert loader.longest() == (256, 256)
+    assert [one.tolist() for one in loader.lengths()[:2]] == [[255, 7, 7]] * 2
+    assert sorted(sorted(batch.tolist()) for batch in loader.plan(0)) == [[0], [1, 2]]
+
+
 def test_context_stays_in_the_document_at_its_distance(prepared):
     text = prepared.split("train")
     for batch in BatchLoader(text, 300, context=ContextUse(3)).epoch(1):

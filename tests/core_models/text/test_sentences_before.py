@@ -38,7 +38,7 @@ def test_documents_that_come_apart_are_refused():
 
 
 def test_sentences_that_are_too_long_are_refused_or_cut():
-    with pytest.raises(TextError, match=r"sentence 4: a sentence before it has 5 pieces, .* at most 3"):
+    with pytest.raises(TextError, match=r"sentence 4: a sentence of its context has 5 pieces, .* at most 3"):
         ContextUse(1, longest=3).fit([4, 5, 6, 7, 8], "sentence 4")
     assert ContextUse(1, longest=3, cut=True).fit([4, 5, 6, 7, 8], "sentence 4") == [4, 5, 6]
     assert ContextUse(1, longest=3).fit([4, 5, 6], "sentence 4") == [4, 5, 6]
