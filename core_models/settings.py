@@ -71,17 +71,20 @@ class Section(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+MOST_MESSAGES = 5  # about the settings of one configuration
 
 
 def parse(kind: type[Model], given: Mapping[str, Any], where: str = "configuration") -> Model:
-    """Validate a mapping; raises ConfigError with one line for each invalid setting."""
+    """Validate a mapping; raises ConfigError with a line for each of the first invalid settings."""
     non_text_keys = [key for key in given if not isinstance(key, str)]
     if non_text_keys:
         raise ConfigError(f"{where}: the key {_shortened(non_text_keys[0])} is not text; put quotes around it")
     try:
         section = kind.model_validate(dict(given))
     except ValidationError as error:
-        raise ConfigError("\n".join(_message(kind, problem, where) for problem in error.errors())) from None
+        messages = [_message(kind, problem, where) for problem in error.errors()]
+        more = [f"{where}: and {len(messages) - MOST_MESSAGES} more"] if len(messages) > MOST_MESSAGES else []
+        raise ConfigError("\n".join(messages[:MOST_MESSAGES] + more)) from None
     for path, value in _too_large(given):
         raise ConfigError(f"{where}: {path} does not fit into 64 bits (given: {_shortened(value)})")
     return section

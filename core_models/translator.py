@@ -22,7 +22,7 @@ from core_models.decoding.inference import Inference
 from core_models.decoding.inputs import EncodedInputs, Texts
 from core_models.decoding.memory_batching import Capacity, TooLarge, batches
 from core_models.decoding.outputs import HypothesisDecoder, Translation, TranslatorError
-from core_models.devices import check_device
+from core_models.devices import check_device, resolved
 from core_models.system import System
 from core_models.text.documents import ContextUse, context_entries
 from core_models.text.vocabulary import Vocabulary
@@ -242,11 +242,12 @@ class Translator:
         in full precision, whatever that of the search.
         """
         _check_one_each(sources, documents=documents, contexts=contexts, context_outputs=context_outputs)
-        if samples < 1 or not COLDEST <= temperature <= HOTTEST or (top is not None and top < 1):
-            raise TranslatorError(
-                f"samples {samples}, temperature {temperature}, top {top}: draw at least one, at a temperature from "
-                f"{COLDEST} to {HOTTEST}, among at least one word"
-            )
+        if samples < 1:
+            raise TranslatorError(f"samples {samples}: draw at least one")
+        if not COLDEST <= temperature <= HOTTEST:
+            raise TranslatorError(f"temperature {temperature:g}: choose one from {COLDEST:g} to {HOTTEST:g}")
+        if top is not None and top < 1:
+            raise TranslatorError(f"top {top}: draw among at least one word")
         if not 0 <= seed < 1 << 63:
             raise TranslatorError(f"seed {seed}: choose one from 0 to 2^63 - 1")
         read = self._read(sources, documents, contexts, context_outputs)
@@ -360,11 +361,12 @@ class Translator:
 def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Translator:
     """Open a run, RUN@step, or several runs as an ensemble, with the search settings of the first.
 
-    Raises CheckpointError, ConfigError or TranslatorError.
+    device: cpu, cuda, cuda:N, or auto: cuda if there is one. Raises CheckpointError, ConfigError or TranslatorError.
     """
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
         raise TranslatorError("no run to load: name one, or several as an ensemble")
+    device = resolved(device)
     check_device(device)
     opened = [open_trained(reference, device) for reference in paths]
     first = opened[0]

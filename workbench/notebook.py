@@ -130,7 +130,7 @@ def figure(
 
 
 def scores(
-    runs: Sequence[Run], test: str = "test", metrics: Sequence[str] = ("bleu", "chrf"), **counting: Any
+    runs: Sequence[Run], test: str = "test", metrics: str | Sequence[str] = ("bleu", "chrf"), **counting: Any
 ) -> pd.DataFrame:
     """Corpus scores with 95% bootstrap intervals and signatures; `counting` are preset and reference."""
     return scoring.score_table(runs, test, metrics, counting=scoring.Counting(**counting))
@@ -140,10 +140,10 @@ def compare(
     runs: Sequence[Run],
     test: str = "test",
     method: str = "bootstrap",
-    metrics: Sequence[str] = ("bleu",),
+    metrics: str | Sequence[str] = ("bleu",),
     **counting: Any,
 ) -> pd.DataFrame:
-    """Every run against the first: difference, interval, p and p after Holm, by one of `evaluation.TESTS`."""
+    """Every run against the first: difference, interval, p and p after Holm, by one of `scoring.TESTS`."""
     return scoring.comparison_table(runs, test, runs[0].name, method, metrics, scoring.Counting(**counting))
 
 

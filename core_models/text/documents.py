@@ -79,8 +79,9 @@ class ContextUse:
             return ids
         if not self.cut:
             raise TextError(
-                f"{where}: a sentence of its context has {len(ids)} pieces, and this system reads at most {self.longest} of "
-                "a context sentence: split that sentence, or train with a larger context_length or long_context=cut."
+                f"{where}: a sentence of its context has {len(ids)} pieces, and this system reads at most "
+                f"{self.longest} of a context sentence: split that sentence, or train with a larger context_length or "
+                "long_context=cut."
             )
         return ids[: self.longest]
 

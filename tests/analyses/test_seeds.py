@@ -233,5 +233,5 @@ def test_outputs_of_other_sentences_or_metrics_are_refused():
     base, _ = _outputs("bleu", 0.3, 0.25)
     with pytest.raises(ValueError, match=r"seed 1 \d+, seed 2 5\. A paired test needs the same test set"):
         seeds.over_seeds({1: base, 2: base.subset(np.arange(5))})
-    with pytest.raises(ValueError, match="scored differently: bleu .* for seed 1, chrf .* for seed 2"):
+    with pytest.raises(ValueError, match=r"scored differently: bleu .* for seed 1, chrf .* for seed 2"):
         seeds.over_seeds({1: base, 2: _outputs("chrf", 0.3)[0]})

@@ -12,9 +12,14 @@ pytestmark = pytest.mark.long
 COMMANDS = {
     "one run to compare": (("compare", "runs/one"), "runs/one alone cannot be compared; name the baseline and"),
     "a file for a run": (("evaluate", "in.txt"), "in.txt: no run here: config.yaml is missing"),
-    "no samples": (("evaluate", "runs/one", "--n-resamples", 0), "Invalid value for '--n-resamples'"),
+    "too few samples": (("evaluate", "runs/one", "--n-resamples", 39), "Invalid value for '--n-resamples'"),
+    "no time": (("resume", "runs/one", "--max-minutes", 0), "0 leaves no time; give more than 0"),
+    "no time to begin": (
+        ("train", "transformer", "--data", "data", "--out", "new", "--max-minutes", -1),
+        "-1 leaves no time; give more than 0",
+    ),
     "a trace of no name": (
-        ("trace", "runs/one", "--arrays", "gaet"),
+        ("trace", "runs/one", "--arrays", "log_prob, gaet"),
         "one has no trace of the name gaet; '*' stands for all",
     ),
     "sentences backwards": (("trace", "runs/one", "--sentences", "1-0"), "--sentences '1-0': write numbers from 0"),

@@ -11,7 +11,7 @@ from core_models.files.atomic_files import atomic_replace
 from core_models.files.run_files import UnfitFile, open_to_write
 
 COMMANDS = {
-    "evaluate": ("evaluate", "runs/one", "--n-resamples", "10"),
+    "evaluate": ("evaluate", "runs/one", "--n-resamples", "40"),
     "compare": ("compare", "runs/one", "runs/one"),
     "translate": ("translate", "runs/one", "--search", "beam=1"),
     "trace": ("trace", "runs/one", "--sentences", "0-1"),

@@ -75,11 +75,11 @@ def test_a_number_is_within_what_its_option_allows_or_refused_in_its_name(name):
 
 
 REFUSED = {
-    "a temperature of nothing": (("--num-samples", 1, "--temperature", "1e-320"), "at a temperature from 0.0001"),
+    "a temperature of nothing": (("--num-samples", 1, "--temperature", "1e-320"), "choose one from 0.0001 to 10000"),
     "a temperature that is none": (("--num-samples", 1, "--temperature", "nan"), "'--temperature'"),
     "a seed beyond all": (("--num-samples", 3, "--seed", 1 << 70), "'--seed'"),
     "samples beyond all": (("--num-samples", 1 << 40), "'--num-samples'"),
-    "less than no samples": (("--num-samples", -1), "--num-samples -1: draw at least one"),
+    "less than no samples": (("--num-samples", -1), "'--num-samples'"),
     "a penalty beyond all": (
         ("--search", "length_penalty=1e300"),
         "length_penalty: input should be less than or equal to",

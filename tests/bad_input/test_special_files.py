@@ -15,7 +15,7 @@ from workbench.store.runs import list_runs
 
 SECONDS = 60
 TRANSLATE = ("translate", "runs/one", "--input", "in.txt", "--output", "out.txt")
-EVALUATE = ("evaluate", "runs/one", "--n-resamples", "10")
+EVALUATE = ("evaluate", "runs/one", "--n-resamples", "40")
 TREE = ("figure", "beam-tree", "--run", "runs/one", "--out", "tree.json")
 COST = ("figure", "future-cost-overlay", "--run", "runs/one", "--out", "cost.json")
 # Every file of a run that is needed, and a command that needs it.

@@ -101,3 +101,15 @@ def test_scores_and_tests_are_those_of_evaluation(runs):
     assert scores.equals(scoring.score_table(runs, "test", ["chrf"]))
     tests = notebook.compare(runs, method="sign")
     assert tests.equals(scoring.comparison_table(runs, "test", "transformer", "sign"))
+
+
+def test_metrics_may_be_a_text_and_count_once(runs):
+    once = notebook.compare(runs, metrics=["bleu", "chrf"])
+    assert once.equals(notebook.compare(runs, metrics="bleu, chrf,bleu"))
+    with pytest.raises(RunError, match="there is no metric 'bleau'; did you mean 'bleu'"):
+        notebook.scores(runs, metrics="bleau")
+
+
+def test_a_test_that_is_none_is_refused(runs):
+    with pytest.raises(RunError, match="there is no test 'bootstraps' of a difference; did you mean 'bootstrap'"):
+        notebook.compare(runs, method="bootstraps")

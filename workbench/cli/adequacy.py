@@ -9,7 +9,7 @@ import typer
 
 from workbench.cli.groups import App, Group
 from workbench.cli.numbers import Resamples
-from workbench.cli.shared import RunPaths, TestName, app, data_app, print_table, refuse
+from workbench.cli.shared import RunPaths, TestName, app, data_app, print_table, refuse, run_named
 from workbench.cli.terminal import say
 
 
@@ -66,7 +66,9 @@ def adequacy_compute(
 def adequacy_pronouns(
     runs: RunPaths,
     test: TestName = "test",
-    by: Annotated[str | None, typer.Option(help="Tag to split the table by, e.g. distance")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Column to split the table by: distance, or reach (far ones together)")
+    ] = None,
 ) -> None:
     """Measure pronoun accuracy on the controlled corpus, and how often a first word is followed by what it forces."""
     from workbench.store.runs import open_runs
@@ -79,7 +81,9 @@ def adequacy_pronouns(
 def adequacy_coverage(
     runs: RunPaths,
     test: TestName = "test",
-    scheme: Annotated[str, typer.Option(help="Bucket scheme of source lengths")] = "short",
+    scheme: Annotated[
+        str, typer.Option(help="Groups of source lengths in words: short, gdr, fc-six, width:N or quantiles:N")
+    ] = "short",
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     over_seeds: Annotated[
         bool, typer.Option(help="Treat runs of a system as its seeds: means and tests over them, over all lengths")
@@ -95,7 +99,4 @@ def adequacy_coverage(
             refuse("--over-seeds takes all lengths as one and the first run's system as the baseline: give it alone")
         print_table(over_seeds_table(opened, test))
         return
-    names = [run.name for run in opened]
-    if baseline not in (None, *names):
-        refuse(f"--baseline {baseline}: it is none of the runs; choose one of {', '.join(names)}")
-    print_table(exact_table(opened, test, baseline or names[0], scheme))
+    print_table(exact_table(opened, test, run_named(baseline, runs, opened), scheme))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import Device, RunPaths, TestName, app, bar, print_table, refuse
+from workbench.cli.shared import Device, RunPaths, TestName, app, bar, print_table, whole_numbers
 from workbench.cli.terminal import say
 from workbench.evaluation.distributed import rank
 
@@ -37,16 +37,14 @@ def beam_sweep(
 
     if rank() != 0:
         return  # one process does it all
-    parts = sizes.split(",")
-    if not all(part.isdecimal() and int(part) for part in parts):
-        refuse(f"--sizes {sizes!r}: write numbers from 1 with commas between, such as 1,2,4,8")
+    beams = whole_numbers(sizes, "--sizes")
     opened = open_runs(runs)
     for run in opened:
         prepared_set, _ = test_set(run, test)
         with bar(f"beams of {run.name}") as show:
             path = measure(
-                run, prepared_set, [int(part) for part in parts], exact_max_words, exact_max_sentences, max_nodes,
-                length_penalty, device, step=lambda done, total: show(done, total, ""),
+                run, prepared_set, beams, exact_max_words, exact_max_sentences, max_nodes,
+                length_penalty, device, step=show,
             )  # fmt: skip
         say(str(path), err=True)
     print_table(sizes_table(Request(tuple(opened), test)).drop(columns="signature"))

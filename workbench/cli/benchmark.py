@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core_models.files.atomic_files import write_atomic
-from workbench.cli.shared import Device, RunPath, benchmark_app, need_folder, print_table, refuse
+from workbench.cli.shared import Device, RunPath, benchmark_app, need_folder, print_table, refuse, whole_numbers
 from workbench.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -223,10 +223,7 @@ def _lengths(text: str | None) -> list[int | None]:
     """The requested sentence lengths; [None] stands for the mix of lengths."""
     if text is None:
         return [None]
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) for part in parts):
-        refuse(f"--lengths {text}: write numbers of words from 1, with commas between")
-    return list(dict.fromkeys(int(part) for part in parts))
+    return list(whole_numbers(text, "--lengths"))
 
 
 def _in_preset(name: str, preset: str) -> str:

@@ -66,7 +66,7 @@ def contrastive_eval(
     for opened_run in opened:
         with bar(f"scoring with {opened_run.name}") as show:
             path = contrastive.score_items(
-                opened_run, items, name, origin, device, step=lambda done, total: show(done, total, "")
+                opened_run, items, name, origin, device, step=show
             )  # fmt: skip
         say(str(path), err=True)
     print_table(contrastive.accuracy_table(contrastive.read_all(opened, name), tag))

@@ -79,7 +79,7 @@ def data_prepare(
         if not sign:
             refuse(f"--test {setting!r}: write NAME=SOURCE,TARGET or NAME=FILE.tsv")
         tests[name] = _read_text(files, name)
-    source_language, _, target_language = languages.partition("-")
+    source_language, target_language = language_pair(languages, "--languages") if languages else ("", "")
     texts = _read_text(train, "train"), _read_text(dev, "dev"), tests
     with bar("preparing") as show:
         prepared = prepare(
@@ -107,6 +107,13 @@ def data_prepare(
         say(f"test set {name}: {len(tests[name])} sentences")
 
 
+def language_pair(text: str, option: str) -> tuple[str, str]:
+    source, sign, target = text.partition("-")
+    if not (source and sign and target):
+        refuse(f"{option} {text!r}: write SOURCE-TARGET, such as en-de")
+    return source, target
+
+
 @data_app.command("import")
 def data_import(
     name: Annotated[
@@ -127,9 +134,7 @@ def data_import(
     from core_models.text.imports import import_huggingface, import_sacrebleu
     from core_models.text.parallel import write_lines
 
-    source, sign, target = pair.partition("-")
-    if not (source and sign and target):
-        refuse(f"--pair {pair!r}: write SOURCE-TARGET, such as en-de")
+    source, target = language_pair(pair, "--pair")
     kind, _, test_set = name.partition(":")
     with atomic_replace_files(out, (source, target, "docids"), "data import") as part:
         if kind == "sacrebleu":

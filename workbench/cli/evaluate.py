@@ -32,9 +32,10 @@ from workbench.cli.shared import (
     app,
     print_table,
     refuse,
+    run_named,
 )
 from workbench.cli.terminal import say
-from workbench.cli.translate import ENGINES, Engine, Search, search_changes, translate_test_set, translating
+from workbench.cli.translate import ENGINES, Search, check_engine, search_changes, translate_test_set, translating
 from workbench.evaluation.distributed import rank
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ Reference = Annotated[
 ]
 
 
+OtherEngine = Annotated[
+    str | None,
+    typer.Option("--engine", help="Engine of the search, as of translate; by default, any that has translated it"),
+]
+
+
 @app.command()
 def evaluate(
     runs: RunPaths,
@@ -84,7 +91,7 @@ def evaluate(
     preset: Preset = "default",
     reference: Reference = 0,
     search: Search = None,
-    engine: Engine = ENGINES[0],
+    engine: OtherEngine = None,
     device: Device = "cpu",
     launcher: Launcher = LOCAL,
     tasks: Tasks = 16,
@@ -98,47 +105,50 @@ def evaluate(
 ) -> None:
     """Score translations of test sets, translating first where needed; intervals are 95% bootstrap.
 
-    A test set is translated if it has no translation yet, or one with other settings than those of --search. With
+    A test set is translated if it has no translation yet, or one with other settings than those of --search or by
+    another engine than that of --engine. With
     --launcher submitit tasks of an array translate and count; once all is done, the same command prints the table.
     """
     from workbench.evaluation.dealt import Statistics
-    from workbench.evaluation.scoring import Counting
+    from workbench.evaluation.scoring import Counting, metric_names
     from workbench.store.runs import open_runs
     from workbench.views.scores.test_sets import score_table
 
-    metric_names, changes = parse_metrics(metrics), search_changes(search)
+    names, changes = metric_names(metrics), search_changes(search)
+    check_engine(engine or ENGINES[0])
     run_list, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     counting = Counting(preset, reference)
     settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
     if settings is not None:
-        if engine != ENGINES[0]:
+        if engine not in (None, ENGINES[0]):
             refuse(f"--engine {engine} is for one process: leave --launcher out")
         works: dict[str, list[Work]] = {run.reference: [] for run in run_list}
         for run, name in itertools.product(run_list, tests):
-            if _has_translation_by(run, name, changes):
-                works[run.reference].append(Statistics(name, metric_names, counting))
+            if _has_translation_by(run, name, changes, engine):
+                works[run.reference].append(Statistics(name, names, counting))
             else:
                 translation = translating(name, tasks, device, settings, **changes)
-                works[run.reference].append(replace(translation, metrics=metric_names, counting=counting))
+                works[run.reference].append(replace(translation, metrics=names, counting=counting))
         if submit_works(works, "evaluate", settings):
             return
     for name in tests:
-        missing = [Path(run.reference) for run in run_list if not _has_translation_by(run, name, changes)]
+        missing = [Path(run.reference) for run in run_list if not _has_translation_by(run, name, changes, engine)]
         if missing:
-            translate_test_set(missing, name, False, device, engine, **changes)
+            translate_test_set(missing, name, False, device, engine or ENGINES[0], **changes)
     if rank() == 0:
-        print_table(
-            _without_single_test(tests, score_table(run_list, tests, metric_names, n_resamples, processes, counting))
-        )
+        print_table(_without_single_test(tests, score_table(run_list, tests, names, n_resamples, processes, counting)))
 
 
-def _has_translation_by(run: Run, test: str, changes: dict[str, Any]) -> bool:
-    """Return True if a run has translated a test set by a search with these settings."""
+def _has_translation_by(run: Run, test: str, changes: dict[str, Any], engine: str | None) -> bool:
+    """Return True if a run has translated a test set by a search with these settings, by the engine if one is named."""
     from core_models.config import SearchConfig
 
     if test not in run.tests():
         return False
-    search = SearchConfig.by_current_names(run.translations(test).meta.get("search", {}))
+    meta = run.translations(test).meta
+    if engine not in (None, meta.get("engine", ENGINES[0])):
+        return False
+    search = SearchConfig.by_current_names(meta.get("search", {}))
     settings = {**SearchConfig().model_dump(), **search}
     return all(settings[key] == value for key, value in changes.items())
 
@@ -146,17 +156,6 @@ def _has_translation_by(run: Run, test: str, changes: dict[str, Any]) -> bool:
 def _without_single_test(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:
     """The table, without the column of test sets if there is only one."""
     return table if len(tests) > 1 else table.drop(columns="test")
-
-
-def parse_metrics(text: str) -> list[str]:
-    from analyses.scores import METRICS, OPTIONAL
-    from core_models.settings import nearest
-
-    names, known = text.split(","), (*METRICS, *OPTIONAL)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        refuse(f"there is no metric {unknown[0]!r}; {nearest(unknown[0], known)}")
-    return names
 
 
 @app.command()
@@ -176,7 +175,7 @@ def compare(
     ] = False,
 ) -> None:
     """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
-    from workbench.evaluation.scoring import TESTS, Counting
+    from workbench.evaluation.scoring import Counting, check_method, metric_names
     from workbench.store.runs import open_runs
     from workbench.store.search_settings import search_note
     from workbench.store.training_logs import precision_note
@@ -184,20 +183,18 @@ def compare(
 
     if rank() != 0:
         return  # the comparison is not distributed
-    if method not in TESTS:
-        refuse(f"--method {method!r}: choose {', '.join(TESTS)}")
+    check_method(method)
     if len(runs) < 2:
         refuse(f"{runs[0]} alone cannot be compared; name the baseline and at least one other run")
     run_list, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     for name in tests:
         for run in run_list:
             run.translations(name)  # raises with the command that translates it, if missing
-    counting, metric_names = Counting(preset, reference), parse_metrics(metrics)
-    comparisons = _without_single_test(
-        tests, comparison_table(run_list, tests, baseline or run_list[0].name, method, metric_names, counting)
-    )
+    counting, names = Counting(preset, reference), metric_names(metrics)
+    base = run_named(baseline, runs, run_list)
+    comparisons = _without_single_test(tests, comparison_table(run_list, tests, base, method, names, counting))
     if latex:
-        say(_latex(run_list, tests, metric_names, counting, comparisons, baseline or run_list[0].name))
+        say(_latex(run_list, tests, names, counting, comparisons, base))
     else:
         print_table(comparisons)
     for note in (precision_note(run_list), search_note(run_list, tests)):

@@ -20,12 +20,13 @@ from workbench.cli.arrays import (
     SlurmTime,
     array_settings,
 )
-from workbench.cli.evaluate import parse_metrics
+from workbench.cli.numbers import MaxMinutes, Resamples
 from workbench.cli.shared import (
     Device,
     Metrics,
     RunsRoot,
     bar,
+    comma_list,
     experiment_app,
     print_aligned,
     print_table,
@@ -44,7 +45,7 @@ def experiment_run(
     file: ExperimentFile,
     data: Annotated[Path | None, typer.Option(help="Folder of the text files that the experiment names")] = None,
     root: RunsRoot = Path("runs"),
-    max_minutes: Annotated[float | None, typer.Option(help="Maximum minutes of each training, in this call")] = None,
+    max_minutes: MaxMinutes = None,
     device: Device = "auto",
     only: Only = None,
     processes: Annotated[
@@ -83,7 +84,7 @@ def experiment_run(
         if devices or processes > 1:
             from core_models.devices import resolved
 
-            job_devices = [name_ for name_ in (devices or resolved(device)).split(",") for _ in range(processes)]
+            job_devices = [name_ for name_ in comma_list(devices or resolved(device)) for _ in range(processes)]
             launching.run_in_processes(file, root, data, job_devices, say, show, max_minutes, chosen)
             return
 
@@ -114,7 +115,7 @@ def experiment_table(
         list[int] | None,
         typer.Option(help="Step of a checkpoint to tabulate as well, where it is translated; may be repeated"),
     ] = None,
-    n_resamples: Annotated[int, typer.Option(help="Number of bootstrap resamples", min=40, max=1_000_000)] = 1000,
+    n_resamples: Resamples = 1000,
     csv: Annotated[
         Path | None,
         typer.Option(
@@ -132,26 +133,25 @@ def experiment_table(
     ] = None,
 ) -> None:
     """Means over seeds with their intervals, differences to the baseline, and which cells are missing."""
+    from workbench.evaluation.scoring import metric_names
     from workbench.experiments import results, table_text
     from workbench.experiments.cell_statistics import update_kept
     from workbench.experiments.grid import read_experiment
 
-    metric_names, experiment = parse_metrics(metrics), read_experiment(file)
-    kept = None if segments is None else update_kept(experiment, root, segments, metric_names)
-    scores, comparisons = results.seed_tables(
-        experiment, root, metric_names, checkpoint or [], baseline, n_resamples, kept
-    )
+    names, experiment = metric_names(metrics), read_experiment(file)
+    kept = None if segments is None else update_kept(experiment, root, segments, names)
+    scores, comparisons = results.seed_tables(experiment, root, names, checkpoint or [], baseline, n_resamples, kept)
     if len(scores):
         print_table(table_text.readable(scores, comparisons, len(experiment.seeds)))
-    additivity = results.additivity(experiment, root, metric_names, baseline, n_resamples, kept)
+    additivity = results.additivity(experiment, root, names, baseline, n_resamples, kept)
     if len(additivity):
         print_table(table_text.readable_additivity(additivity))
     for remark in table_text.remarks(experiment, root, kept):
         say(remark, err=True)
     if csv is not None:
-        cells = results.cell_table(experiment, root, metric_names, kept, csv)
-        pairs = results.pair_differences(experiment, root, metric_names, n_resamples, kept)
-        lengths = results.length_differences(experiment, root, metric_names, baseline, n_resamples, kept)
+        cells = results.cell_table(experiment, root, names, kept, csv)
+        pairs = results.pair_differences(experiment, root, names, n_resamples, kept)
+        lengths = results.length_differences(experiment, root, names, baseline, n_resamples, kept)
         losses = results.dev_loss_table(experiment, root, csv)
         tables = {"cells": cells, "scores": scores, "comparisons": comparisons, "additivity": additivity}
         tables |= {"pairs": pairs, "lengths": lengths, "dev-losses": losses}

@@ -22,6 +22,7 @@ from workbench.cli.shared import (
     print_aligned,
     print_options,
     refuse,
+    run_named,
 )
 from workbench.cli.terminal import say
 
@@ -63,7 +64,10 @@ def figure_draw(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write: .pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex"),
+        typer.Option(
+            help="File to write: .pdf, .svg, .png, .csv or .json; a folder gets all of them and a .tex; by default "
+            "NAME.pdf"
+        ),
     ] = None,
     test: TestName = "test",
     sentence: Annotated[int, typer.Option(help="Number of the sentence, from 0", min=0)] = 0,
@@ -78,12 +82,12 @@ def figure_draw(
     from workbench.figures.request import Request
 
     size, typeface = paper_width(width), _font(font)
-    out = out or Path("figure.pdf")
+    out = out or Path(f"{name}.pdf")
     _check_target(out)
     if spec_of(name).needs_runs:
         need_runs(run)
     opened, chosen = _opened(run or [], palette_runs or [])
-    base = _run_named(baseline, [opened_run.name for opened_run in opened]) if baseline else None
+    base = run_named(baseline, run or [], opened) if baseline else None
     drawn = draw(name, Request(opened, test, sentence, base, pairs(option, "--option"), chosen))
     _write_figure(replace(drawn, font=typeface or drawn.font), out, size)
 
@@ -177,12 +181,6 @@ def _check_target(out: Path) -> None:
         need_folder(out, "--out")
     else:
         check_folder(out)
-
-
-def _run_named(baseline: str, names: list[str]) -> str:
-    """The name of the baseline among the runs' names: pages name a run by more of its path than commands do."""
-    matches = [name for name in names if name == baseline or baseline.endswith(f"/{name}")]
-    return matches[0] if matches else refuse(f"--baseline {baseline}: it is not among the runs: {', '.join(names)}")
 
 
 def _write_figure(drawn: Figure, out: Path, size: str | float | None, grey: bool = False) -> None:

@@ -13,7 +13,19 @@ LARGEST = (1 << 31) - 1  # default bound of an option: C libraries count no furt
 MOST_SEED = (1 << 63) - 1
 Seed = Annotated[int, typer.Option(help="Random seed", min=0, max=MOST_SEED)]
 
-Resamples = Annotated[int, typer.Option("--n-resamples", help="Number of bootstrap resamples", min=1, max=1_000_000)]
+# Of fewer than 40 resamples none lies outside of a 95% interval.
+Resamples = Annotated[int, typer.Option("--n-resamples", help="Number of bootstrap resamples", min=40, max=1_000_000)]
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and value <= 0:
+        raise typer.BadParameter(f"{value:g} leaves no time; give more than 0.")
+    return value
+
+
+MaxMinutes = Annotated[
+    float | None, typer.Option(help="Maximum minutes of each training, in this call; resume later", callback=_positive)
+]
 
 
 class Command(TyperCommand):

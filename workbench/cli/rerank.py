@@ -42,7 +42,7 @@ def rerank(
             if rescoring.is_measured(run, name):
                 continue
             with bar(f"scoring the lists of {run.name}, {name}") as show:
-                path = rescoring.measure(run, name, device, lambda done, total: show(done, total, ""))
+                path = rescoring.measure(run, name, device, show)
             say(str(path), err=True)
     options = read(WeightsOptions, {"dev": dev or "", "weights": weights or ""}, "rescore")
     print_table(weights_table(Request(tuple(opened), test), options))

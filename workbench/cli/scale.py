@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli.numbers import Resamples
-from workbench.cli.shared import Metrics, benchmark_app, need_folder, print_table
+from workbench.cli.shared import Metrics, benchmark_app, comma_list, need_folder, print_table, refuse, whole_numbers
 
 Threads = Annotated[int, typer.Option(help="Number of threads of matrix libraries", min=1, max=1024)]
 
@@ -46,10 +46,10 @@ def scale_testset(
     import pandas as pd
 
     from workbench.benchmark.scale.test_set import measure_testset
-    from workbench.cli.evaluate import parse_metrics
+    from workbench.evaluation.scoring import metric_names
 
     print_table(
-        pd.DataFrame(measure_testset(segments, systems, parse_metrics(metrics), n_resamples, processes, threads))
+        pd.DataFrame(measure_testset(segments, systems, metric_names(metrics), n_resamples, processes, threads))
     )
 
 
@@ -65,10 +65,8 @@ def scale_significance(
 
     from workbench.benchmark.scale.significance import measure_significance
 
-    sizes = segments.split(",")
-    if not all(size.isdecimal() and int(size) >= 10 for size in sizes):
-        raise typer.BadParameter(f"{segments!r}: write whole numbers from 10, with commas between")
-    print_table(pd.DataFrame(measure_significance([int(size) for size in sizes], paired_bs_n, paired_ar_n, threads)))
+    sizes = whole_numbers(segments, "--segments", least=10)
+    print_table(pd.DataFrame(measure_significance(sizes, paired_bs_n, paired_ar_n, threads)))
 
 
 @benchmark_app.command("scale-app")
@@ -115,16 +113,16 @@ def scale_null_rates(
     from analyses import calibration, scores
     from core_models.files.atomic_files import write_atomic
     from core_models.text.parallel import read_lines
-    from workbench.cli.evaluate import parse_metrics
+    from workbench.evaluation.scoring import metric_names
     from workbench.store.csv_cells import csv_text
 
     if len(outputs) < 2:
         raise typer.BadParameter(f"{outputs[0]} alone: two outputs are exchanged; name another one")
     need_folder(csv, "--csv")
-    metric_names, texts = parse_metrics(metrics), {str(path): read_lines(path) for path in outputs}
+    names, texts = metric_names(metrics), {str(path): read_lines(path) for path in outputs}
     references = read_lines(reference)
     tables = []
-    for metric in metric_names:
+    for metric in names:
         extracted = scores.extract_all(texts, [references], metric)
         pairs = list(itertools.combinations(extracted.values(), 2))
         tables.append(calibration.null_rates(pairs, n_datasets, segments, n_resamples))
@@ -151,7 +149,10 @@ def scale_seed_intervals(
     from workbench.store.csv_cells import csv_text
 
     need_folder(csv, "--csv")
-    numbers = [float(deviation) for deviation in deviations.split(",")]
+    try:
+        numbers = [float(deviation) for deviation in comma_list(deviations)]
+    except ValueError:
+        refuse(f"--deviations {deviations!r}: write numbers, with commas between")
     table = pd.DataFrame([seed_coverage(deviation, sentence_error, seeds, n_simulations) for deviation in numbers])
     print_table(table)
     if csv is not None:

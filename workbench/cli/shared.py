@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol
 
 import typer
 
@@ -18,6 +18,7 @@ from workbench.evaluation.distributed import rank
 if TYPE_CHECKING:
     from workbench.figures.registry import FigureSpec
     from workbench.figures.table_registry import AnalysisSpec
+    from workbench.store.runs import Run
 
 
 class RunsGroup(Group):
@@ -73,7 +74,7 @@ RunPath = Annotated[Path, typer.Argument(help="Run folder")]
 RunPaths = Annotated[list[Path], typer.Argument(help="Run folders", callback=_runs_of_groups)]
 Device = Annotated[
     str,
-    typer.Option(help="Device to compute on: cpu, cuda or cuda:N; auto, where it is the default: cuda if there is one"),
+    typer.Option(help="Device to compute on: cpu, cuda, cuda:N, or auto: cuda if there is one"),
 ]
 TestName = Annotated[
     str, typer.Option("--test", help="Name of the test set: of the run's prepared data, or already translated")
@@ -82,7 +83,7 @@ TestNames = Annotated[
     list[str] | None,
     typer.Option("--test", help="Name of a test set, prepared or already translated; may be repeated  [default: test]"),
 ]
-Metrics = Annotated[str, typer.Option(help="Metrics, comma-separated: bleu, chrf, chrf++, ter, meteor, ...")]
+Metrics = Annotated[str, typer.Option(help="Metrics, comma-separated: bleu, chrf, chrf++, ter, meteor")]
 RunsRoot = Annotated[Path, typer.Option("--runs", envvar="WORKBENCH_RUNS", help="Folder that holds the runs")]
 FigureOptions = Annotated[
     list[str] | None,
@@ -94,6 +95,7 @@ Files = Annotated[
     list[str] | None, typer.Option("--file", help="File that a figure was drawn with, as OPTION=FILE; may be repeated")
 ]
 _NAMED = "workbench.named"  # key in the context of a command
+MOST_DIGITS = 19  # of a number of the command line; nothing here needs longer ones
 NUMBER_WIDTH = 9  # characters: shorter cells are never broken, longer ones never to less
 
 
@@ -116,13 +118,19 @@ def pairs(settings: list[str] | None, option: str) -> dict[str, Any]:
     return settings_tree
 
 
+class Show(Protocol):
+    """Shows progress: of `total` parts `done` are done."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
 def _say_nothing(done: int, total: int, note: str = "") -> None:
     """Progress report of a process that is not the first."""
 
 
 @contextmanager
-def bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar on a terminal, a line every few seconds elsewhere: call it with (done, total, note).
+def bar(description: str) -> Iterator[Show]:
+    """A progress bar on a terminal, a line every few seconds elsewhere.
 
     Only the first of several processes reports.
     """
@@ -162,7 +170,7 @@ def bar(description: str) -> Iterator[Callable[[int, int, str], None]]:
     yield say
 
 
-def train_report(show: Callable[[int, int, str], None]) -> Callable[[Any, int, dict[str, float]], None]:
+def train_report(show: Show) -> Callable[[Any, int, dict[str, float]], None]:
     def report(progress: Any, total: int, values: dict[str, float]) -> None:
         show(
             progress.step,
@@ -242,6 +250,32 @@ class NamingCommand(Command):
         super().format_help(ctx, formatter)
         if spec is not None:
             print_options(spec)
+
+
+def comma_list(text: str) -> list[str]:
+    """The parts of a text with commas between, without blanks around them."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def whole_numbers(text: str, option: str, least: int = 1) -> list[int]:
+    """Different whole numbers from `least` on, with commas between."""
+    parts = comma_list(text)
+    if not parts or not all(part.isdecimal() and len(part) < MOST_DIGITS and int(part) >= least for part in parts):
+        refuse(f"{option} {text!r}: write whole numbers from {least}, with commas between")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def run_named(baseline: str | None, paths: Sequence[Path], runs: Sequence[Run]) -> str:
+    """The name of the baseline: the first run, or the one that is named so, or typed so on the command line.
+
+    Pages name a run by more of its path than commands do, so a path that ends in a run's name is this run too.
+    """
+    if baseline is None:
+        return runs[0].name
+    for path, run in zip(paths, runs, strict=True):
+        if baseline in (run.name, str(path)) or baseline.endswith(f"/{run.name}"):
+            return run.name
+    return refuse(f"--baseline {baseline}: it is not among the runs: {', '.join(run.name for run in runs)}")
 
 
 def need_runs(runs: Sequence[Path] | None) -> None:

@@ -21,14 +21,12 @@ from workbench.cli.arrays import (
     array_settings,
     submit_works,
 )
-from workbench.cli.shared import Device, RunPath, TestName, app, bar, refuse
+from workbench.cli.shared import MOST_DIGITS, Device, RunPath, TestName, app, bar, comma_list, refuse
 from workbench.cli.terminal import say
 from workbench.evaluation.distributed import rank
 
 if TYPE_CHECKING:
     from workbench.store.translations import Translations
-
-_DIGITS = 19  # of a number of the command line; no test set needs longer ones
 
 
 @app.command()
@@ -50,6 +48,7 @@ def trace(
 ) -> None:
     """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...).
 
+    What an earlier call kept of this test set, also of other sentences, is replaced.
     With --launcher submitit tasks of an array share the sentences, and the last one writes the traces.
     """
     from workbench.evaluation.dealt import Tracing
@@ -58,21 +57,21 @@ def trace(
 
     opened = open_run(run)
     translations = opened.translations(test)
-    ranges = [_range(part, translations) for part in filter(None, sentences.split(","))]
+    ranges = [_range(part, translations) for part in comma_list(sentences)]
     rows = list(dict.fromkeys(itertools.chain(*ranges))) or None
     settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
     if settings is not None:
-        work = Tracing(test, device, settings.cpus, tasks, arrays.split(","), rows)
+        work = Tracing(test, device, settings.cpus, tasks, comma_list(arrays), rows)
         submit_works({str(run): [work]}, "trace", settings)
         return
     with bar(f"tracing {test}") as show:
         folder = trace_test(
             opened,
             translations,
-            arrays.split(","),
+            comma_list(arrays),
             rows,
             device,
-            step=lambda done, total: show(done, total, ""),
+            step=show,
         )
     if rank() == 0:
         say(str(folder))
@@ -81,9 +80,9 @@ def trace(
 def _range(part: str, translations: Translations) -> range:
     """The requested sentences as a range, checked against the test set before it is expanded."""
     first, _, last = part.partition("-")
-    numbers = [int(number) for number in (first, last or first) if number.isdecimal() and len(number) < _DIGITS]
+    numbers = [int(number) for number in (first, last or first) if number.isdecimal() and len(number) < MOST_DIGITS]
     if len(numbers) < 2 or numbers[0] > numbers[1]:
-        refuse(f"--sentences {part[:_DIGITS]!r}: write numbers from 0 such as 3 or 0-9")
+        refuse(f"--sentences {part[:MOST_DIGITS]!r}: write numbers from 0 such as 3 or 0-9")
     if numbers[1] >= len(translations):
         refuse(f"--sentences {part!r}: {translations.test} has sentences 0 to {len(translations) - 1}")
     return range(numbers[0], numbers[1] + 1)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from workbench.cli.numbers import MaxMinutes
 from workbench.cli.shared import (
     Device,
     RunPath,
@@ -47,7 +48,7 @@ def train(
         list[str] | None, typer.Option(help="Search setting as key=value, e.g. beam=5; may be repeated")
     ] = None,
     init_from: Annotated[str | None, typer.Option(help="Run, or RUN@STEP, whose weights training starts from")] = None,
-    max_minutes: Annotated[float | None, typer.Option(help="Maximum minutes of training; resume later")] = None,
+    max_minutes: MaxMinutes = None,
     device: Device = "auto",
 ) -> None:
     """Train a system into a new run folder.
@@ -78,7 +79,7 @@ def train(
 @app.command()
 def resume(
     run: RunPath,
-    max_minutes: Annotated[float | None, typer.Option(help="Maximum minutes of training")] = None,
+    max_minutes: MaxMinutes = None,
     device: Device = "auto",
 ) -> None:
     """Go on training a run from its last state; one that had ended, where its config.yaml by now asks for more."""

@@ -90,7 +90,8 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(help="Length penalty; the run's own by default")] = None,
     n_best: Annotated[int | None, typer.Option(help="Number of hypotheses to keep; the run's own by default")] = None,
     num_samples: Annotated[
-        int, typer.Option(help="Number of translations to sample per sentence, instead of beam search", max=10_000)
+        int,
+        typer.Option(help="Number of translations to sample per sentence, instead of beam search", min=0, max=10_000),
     ] = 0,
     temperature: Annotated[float | None, typer.Option(help="Sampling temperature; by default 1")] = None,
     seed: Annotated[
@@ -123,8 +124,7 @@ def translate(
 
     if (test is None) == (input is None):
         refuse("give either --test NAME or --input FILE")
-    if num_samples < 0:
-        refuse(f"--num-samples {num_samples}: draw at least one")
+    check_engine(engine)
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
     drawing = {"temperature": temperature, "seed": seed}
     sampling: dict[str, Any] = {name: value for name, value in drawing.items() if value is not None}
@@ -322,10 +322,13 @@ def _standard_input() -> list[str]:
     return split_lines(content, "standard input")
 
 
-def _engine_of(engine: str, run: Run, device: str) -> SearchEngine | None:
-    """What searches in place of the workbench; None for that."""
+def check_engine(engine: str) -> None:
     if engine not in ENGINES:
         refuse(f"--engine {engine}: choose {' or '.join(ENGINES)}")
+
+
+def _engine_of(engine: str, run: Run, device: str) -> SearchEngine | None:
+    """What searches in place of the workbench; None for that."""
     if engine == ENGINES[0]:
         return None
     if world() > 1:
@@ -361,7 +364,7 @@ def translate_test_set(runs: list[Path], test: str, trees: bool, device: str, en
                 truth,
                 trees,
                 device,
-                step=lambda done, total: show(done, total, ""),
+                step=show,
                 engine=by,
                 **search,
             )

@@ -91,10 +91,11 @@ def _grouped(base: Run, opened: Translations, reference: list[str], grouping: Gr
         values, description = _lengths(sides[measure]), f"{measure} length (words)"
     else:
         raise RunError(f"there are no buckets of {measure!r}; choose {', '.join((*LENGTHS, *FREQUENCIES, LABEL))}")
-    return _by(values, grouping.scheme or ("frequency" if measure in FREQUENCIES else "gdr")), description
+    return by_scheme(values, grouping.scheme or ("frequency" if measure in FREQUENCIES else "gdr")), description
 
 
-def _by(values: Sequence[int], scheme: str) -> Buckets:
+def by_scheme(values: Sequence[int], scheme: str) -> Buckets:
+    """Buckets of numbers by width:N, quantiles:N, frequency or a preset of `analyses.buckets`; raises RunError."""
     from analyses import buckets
 
     kind, _, value = scheme.partition(":")

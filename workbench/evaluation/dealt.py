@@ -185,8 +185,7 @@ class Tracing(_Dealt):
                 return
             try:
                 stores = [TraceStore(path) for path in paths]
-                if not any(map(len, stores)):
-                    raise translate.no_such_trace(run, self.names)
+                translate.check_all_found(run, self.names, {name for store in stores for name in store.names})
                 with translate.replaced_traces(run, translations, rows) as unfinished:
                     join_traces(unfinished, stores)
             except TraceError as error:

@@ -26,7 +26,11 @@ def world() -> int:
 
 
 def own_device(device: str) -> str:
-    """The device of this process: for `cuda` each process gets its own; other names are returned unchanged."""
+    """The device of this process: for `cuda` each process gets its own; `auto` is `cuda` where there is a GPU."""
+    if device == "auto":
+        from core_models.devices import resolved
+
+        device = resolved(device)
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and world() > 1 else device
 
 

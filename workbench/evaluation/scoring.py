@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analyses import meteor
+from core_models.settings import nearest
 from workbench.evaluation import bleu_cache
 from workbench.store.runs import Run, RunError
 from workbench.store.translations import Translations
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 METRICS = ("bleu", "chrf", "ter")
 # As figures and tables print them; METEOR with its variant, since its variants are not comparable.
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER", meteor.NAME: meteor.label()}
+
+
+def metric_names(metrics: str | Sequence[str]) -> list[str]:
+    """Metrics of a list, or of a text with commas, each once; raises RunError for an unknown one."""
+    from analyses.scores import METRICS, OPTIONAL
+
+    known = (*METRICS, *OPTIONAL)
+    names = [name.strip() for name in metrics.split(",")] if isinstance(metrics, str) else metrics
+    for name in names:
+        if name not in known:
+            raise RunError(f"there is no metric {name!r}; {nearest(name, known)}")
+    return list(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
@@ -109,7 +122,7 @@ def by_seed(runs: Sequence[Run], values: Mapping[str, Statistics]) -> dict[str, 
 def score_table(
     runs: Sequence[Run],
     test: str,
-    metrics: Sequence[str] = METRICS,
+    metrics: str | Sequence[str] = METRICS,
     samples: int = 1000,
     processes: int = 1,
     counting: Counting = Counting(),
@@ -121,7 +134,7 @@ def score_table(
 
     opened = {run.name: run.translations(test) for run in runs}
     rows = []
-    for metric in metrics:
+    for metric in metric_names(metrics):
         extracted = statistics_of_all(runs, opened, metric, processes, counting)
         intervals = bootstrap_intervals(extracted, samples)
         for run in runs:
@@ -144,10 +157,17 @@ def score_table(
 TESTS = ("bootstrap", "randomization", "sign", "bootstrap-sacrebleu")
 
 
+def check_method(method: str) -> None:
+    """Raise RunError for a test of differences that is none of TESTS."""
+    if method not in TESTS:
+        raise RunError(f"there is no test {method!r} of a difference; {nearest(method, TESTS)}")
+
+
 def _tested(base: Statistics, systems: Mapping[str, Statistics], method: str) -> dict[str, Comparison]:
     """Each system against the baseline by one of TESTS; the bootstrap draws its resamples once for all."""
     from analyses import significance
 
+    check_method(method)
     if method == "randomization":
         return {name: significance.approximate_randomization(base, system) for name, system in systems.items()}
     if method == "sign":
@@ -161,16 +181,20 @@ def comparison_table(
     test: str,
     baseline: str,
     method: str = "bootstrap",
-    metrics: Sequence[str] = ("bleu",),
+    metrics: str | Sequence[str] = ("bleu",),
     counting: Counting = Counting(),
 ) -> pd.DataFrame:
-    """Each run against the baseline: system, metric, score, delta, low, high (of the difference), p_value, p_holm."""
+    """Each run against the baseline: system, metric, score, delta, low, high (of the difference), p_value, p_holm.
+
+    method: one of TESTS. Raises RunError.
+    """
     import pandas as pd
 
+    check_method(method)
     opened = {run.name: run.translations(test) for run in runs}
     if baseline not in opened:
         raise RunError(f"the baseline {baseline!r} is not among the runs compared: {', '.join(opened)}")
-    extracted = (statistics_of_all(runs, opened, metric, counting=counting) for metric in metrics)
+    extracted = (statistics_of_all(runs, opened, metric, counting=counting) for metric in metric_names(metrics))
     return pd.concat(
         [compare_statistics(by_run, baseline, method) for by_run in extracted] or [pd.DataFrame()], ignore_index=True
     )

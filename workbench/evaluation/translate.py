@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,8 +177,7 @@ def trace_test(
     batches, force = batchwise_traces(translator, translations, names, rows)
     traces = over_ranks(batches, force, step)
     if traces is not None:
-        if not any(traces.values()):
-            raise no_such_trace(run, names)
+        check_all_found(run, names, {name for trace in traces.values() for name in trace})
         with replaced_traces(run, translations, rows) as unfinished:
             write_traces(unfinished, traces)
     wait()
@@ -217,8 +216,11 @@ def batchwise_traces(
     return [[rows[index] for index in batch] for batch in batches], force
 
 
-def no_such_trace(run: Run, names: Sequence[str]) -> RunError:
-    return RunError(f"{run.name} has no trace of the name {', '.join(names)}; '*' stands for all that it has")
+def check_all_found(run: Run, names: Sequence[str], found: Collection[str]) -> None:
+    """Raise RunError for a name that no recorded array has, and where patterns such as "decoder.*" fit none at all."""
+    missing = [name for name in names if not (found if set(name) & set("*?[") else name in found)]
+    if missing:
+        raise RunError(f"{run.name} has no trace of the name {', '.join(missing)}; '*' stands for all that it has")
 
 
 @contextmanager

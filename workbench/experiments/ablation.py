@@ -253,6 +253,8 @@ def settings_of_experiment(name: str, folder: Path | None = None) -> dict[str, S
     import pandas as pd
 
     known = experiments(folder)
+    if not name:
+        raise RunError("no experiment is named; name it: --option experiment=NAME")
     if name not in known:
         raise RunError(f"there are no results of an experiment {name!r}; {nearest(name, known)}")
     folder = folder or _folder()

@@ -20,6 +20,8 @@ from workbench.figures.from_spec import DrawnFigure
 from workbench.figures.request import Request
 from workbench.plotting.plotly_renderer import to_plotly
 from workbench.store.runs import Run, RunError, short_names
+from workbench.store.search_settings import search_note, search_of
+from workbench.store.training_logs import precision_note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,14 +130,16 @@ def _runs_table(runs: Sequence[Run], test: str) -> pd.DataFrame:
     table = run_table.runs_table(runs, test).drop(columns=["problem", "tests", "bleu"])
     table = table.rename(columns={"of": "planned", "dev_loss": "dev loss (nats/token)"})
     seeds = [None if run.outside else run.config.training.seed for run in runs]
-    return table.assign(
-        seed=pd.array(seeds, dtype="Int64"), search=["" if run.outside else _search(run) for run in runs]
-    )
+    return table.assign(seed=pd.array(seeds, dtype="Int64"), search=[_search(run, test) for run in runs])
 
 
-def _search(run: Run) -> str:
-    search = run.config.search
-    return f"beam {search.beam}, {search.penalty} length penalty {search.length_penalty:g}"
+def _search(run: Run, test: str) -> str:
+    """The search that found a run's translations of a test set; "" where it has none, or they were made elsewhere."""
+    search = search_of(run, test) if test in run.tests() else {}
+    if not search:
+        return ""
+    by = "" if search["engine"] == "workbench" else f", {search['engine']}"
+    return f"beam {search['beam']}, {search['penalty']} length penalty {search['length_penalty']:g}{by}"
 
 
 def _scores(runs: Sequence[Run], test: str) -> list[str]:
@@ -161,6 +165,7 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
         columns
     ].rename(columns={"delta": "difference", **_INTERVAL, "p_value": "p", "p_holm": "p (Holm-corrected)"})
     command = ["workbench", "compare", *map(spec.path_of, runs), "--test", test, "--metrics", ",".join(METRICS)]
+    notes = [note for note in (precision_note(runs), search_note(runs, [test])) if note]
     return [
         *parts,
         f"<p>Difference to {escape(names[runs[0].name])}: paired bootstrap over the same sentences, p two-sided, by "
@@ -173,6 +178,7 @@ def _scores(runs: Sequence[Run], test: str) -> list[str]:
                 "p (Holm-corrected)": ".4f",
             },
         ),
+        *(f"<p>{escape(note)}</p>" for note in notes),
         f"<pre>{escape(shlex.join(command))}</pre>",
     ]
 

@@ -342,12 +342,17 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
     folder, step = split_reference(path)
     if root is not None and (folder.is_absolute() or ".." in folder.parts):
         raise RunError(f"{path}: outside of the runs folder; only runs below it can be opened")
-    folder = exhibits.run_folder(folder, None if root is None else Path(root))
+    asked, folder = folder, exhibits.run_folder(folder, None if root is None else Path(root))
     if not os.path.lexists(folder / CONFIG):
         below = run_folders(folder)
         known = f"; there are runs below it, such as {below[0]}" if below else ""
         raise RunError(f"{folder}: no run here: {CONFIG} is missing{known}")
-    run = examine(folder, str(path) if root is not None else Path(os.path.abspath(folder)).name)
+    name = Path(os.path.abspath(folder)).name
+    if root is not None:
+        name = str(path)
+    elif folder != asked:  # an exhibit, by the name under which it is found again
+        name = asked.as_posix()
+    run = examine(folder, name)
     if run.problem:
         raise RunError(run.problem)
     if step and not os.path.isfile(weights_path(folder, step)):

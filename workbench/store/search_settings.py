@@ -16,11 +16,11 @@ def search_note(runs: Sequence[Run], tests: Iterable[str]) -> str:
     return " ".join(
         f"The translations of {test} come from different searches ({listed}); part of a difference may be due to that."
         for test in tests
-        if (listed := _different({names[run.name]: _search(run, test) for run in runs}))
+        if (listed := _different({names[run.name]: search_of(run, test) for run in runs}))
     )
 
 
-def _search(run: Run, test: str) -> dict[str, object]:
+def search_of(run: Run, test: str) -> dict[str, object]:
     """What decides which translation is best, with the defaults of settings that came later; {} if made elsewhere."""
     meta = run.translations(test).meta
     if not meta.get("search"):

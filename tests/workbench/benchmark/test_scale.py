@@ -69,7 +69,7 @@ def test_the_tokens_of_a_corpus_take_no_room(tmp_path):
 @linux
 @pytest.mark.slow
 def test_every_stage_of_a_test_set_is_measured():
-    table = _table("testset", "--segments", 200, "--systems", 3, "--metrics", "bleu", "--n-resamples", 20)
+    table = _table("testset", "--segments", 200, "--systems", 3, "--metrics", "bleu", "--n-resamples", 40)
     assert [stage.split(": ")[-1].split(",")[0] for stage in table.stage] == [
         "make 200 segments x 3 systems",
         "extract statistics",

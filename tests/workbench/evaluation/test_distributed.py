@@ -82,7 +82,7 @@ def test_evaluate_by_the_installed_script_is_said_once_and_scores_the_same(run):
     if not SCRIPT.is_file():
         pytest.skip("the workbench is not installed as a script here")
     other = Path(shutil.copytree(run, run.with_name("together")))
-    arguments = ("--test", "test", "--metrics", "bleu,chrf", "--n-resamples", 20)
+    arguments = ("--test", "test", "--metrics", "bleu,chrf", "--n-resamples", 40)
     alone = _alone("evaluate", run, *arguments)
     together = _together(SCRIPT, "evaluate", other, *arguments)
     assert together.replace(other.name, run.name) == alone

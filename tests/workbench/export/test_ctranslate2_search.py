@@ -104,6 +104,11 @@ def test_the_commands_take_the_engine_and_store_its_name(run, tmp_path):
     found = call("evaluate", str(run.folder), "--test", "test", "--metrics", "bleu")
     assert found.exit_code == 0, found.output
     assert json.loads((run.folder / "translations" / "test" / "meta.json").read_text())["engine"] == "ctranslate2"
+    evaluate = ["evaluate", str(run.folder), "--test", "test", "--metrics", "bleu", "--search", "penalty=power"]
+    for arguments, engine in (([], "ctranslate2"), (["--engine", "workbench"], None), ([], None)):
+        found = CliRunner().invoke(cli.app, [*evaluate, *arguments])
+        assert found.exit_code == 0, found.output
+        assert run.translations("test").meta.get("engine") == engine
     found = call("translate", str(run.folder), "--input", str(source), "--prefix", "der")
     assert "--prefix would change nothing beside --engine ctranslate2" in " ".join(found.output.split())
     found = CliRunner().invoke(cli.app, ["translate", str(run.folder), "--test", "test", "--engine", "marian"])

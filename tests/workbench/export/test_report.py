@@ -18,6 +18,7 @@ from workbench.figures import from_spec
 from workbench.figures.request import Request
 from workbench.figures.spec import Recipe
 from workbench.store.runs import open_run
+from workbench.store.search_settings import search_note
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'x' <img src=http://elsewhere/x.png>"
 
@@ -72,6 +73,17 @@ def test_scores_with_tests_and_signatures_stand_in_it(html, request_):
     for row in tests.itertuples():
         assert f"{row.p_holm:.4f}" in text
         assert f"{row.delta:+.2f}" in text
+
+
+def test_the_search_is_the_one_that_found_the_translations(copied_runs):
+    runs = tuple(open_run(f"demo/{name}", copied_runs) for name in ("transformer", "future-cost-2"))
+    folder = runs[0].translations_folder("test")
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    meta["search"] |= {"beam": 12, "length_penalty": 1.5}
+    (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    text = " ".join(_Read(report("Search", runs, "test", [])).texts)
+    assert f"beam 12, {meta['search']['penalty']} length penalty 1.5" in text
+    assert search_note(runs, ["test"]) in text
 
 
 def test_every_figure_has_its_table_and_its_command(html):

@@ -180,7 +180,7 @@ def test_every_printed_number_of_the_columns_drawn_is_a_hollow_dot(papers):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "there is no paper '' to draw from"),
+        ({}, "paper-table draws a table of a paper; name both"),
         ({"paper": "duan2020", "table": "table-1"}, "did you mean 'duan-2020'"),
         ({"paper": "duan-2020", "table": "table-11"}, "did you mean 'table-1'"),
         ({"paper": "duan-2020", "table": "table-1", "columns": "ende_blue"}, "did you mean 'ende_bleu'"),

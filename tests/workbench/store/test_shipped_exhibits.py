@@ -60,6 +60,8 @@ def test_they_are_finished_runs_of_less_than_forty_megabytes(empty):
 def test_a_command_names_an_exhibit_as_listed_and_a_run_by_its_path(empty, monkeypatch, tmp_path):
     run = open_run(NAMES[0], empty)
     assert run.argument == NAMES[0]
+    typed = open_run(NAMES[0])
+    assert (typed.name, typed.argument, typed.folder) == (run.name, run.argument, run.folder)
     assert open_run(run.argument).folder == run.folder
     own = open_run(shutil.copytree(run.folder, tmp_path / "runs" / NAMES[0]))
     assert own.argument == str(own.folder)

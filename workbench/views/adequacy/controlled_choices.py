@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FAR = ((4, "4 to 6"), (7, "7 and more"))  # buckets of long distances between a first word and the forced one
+BY = ("distance", "reach")  # columns of both choices that split them
 MAJORITY = "majority form"  # row of a system that always writes the most frequent pronoun
 
 
@@ -33,8 +34,7 @@ def choices_table(runs: Sequence[Run], test: str, by: str | None = None) -> pd.D
     for choice, outcomes in _outcomes(runs, test).items():
         for system, judgments in outcomes.items():
             if by is not None and by not in judgments:
-                columns = ", ".join(sorted(map(str, judgments.columns)))
-                raise RunError(f"--by {by}: {choice}s have no such column; there are {columns}")
+                raise RunError(f"--by {by}: {choice}s have no such column; choose {' or '.join(BY)}")
             if not judgments.empty:
                 table = share_table(judgments, by, "right", "wrong")
                 tables.append(table.assign(choice=choice, system=system))

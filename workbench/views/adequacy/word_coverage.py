@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.evaluation.adequacy import adequacy_table, aligner_of
+from workbench.evaluation.bucketed_scores import by_scheme
 from workbench.evaluation.gold_alignments import Truth, has_truth, truth_of, truths
 from workbench.evaluation.result_cache import ResultCache, of_translations
 from workbench.evaluation.scoring import by_seed, references
@@ -113,10 +114,8 @@ def statistics(runs: Sequence[Run], test: str, measure: str) -> dict[str, ShareS
 
 
 def in_buckets(run: Run, test: str, scheme: str) -> Buckets:
-    """Buckets of the sentences of a test set by source length in words; raises ValueError for an unknown scheme."""
-    from analyses import buckets
-
-    return buckets.preset([len(line.split()) for line in run.translations(test).test_set.sources], scheme)
+    """Buckets of the sentences of a test set by source length in words; raises RunError for an unknown scheme."""
+    return by_scheme([len(line.split()) for line in run.translations(test).test_set.sources], scheme)
 
 
 def exact_table(runs: Sequence[Run], test: str, baseline: str, scheme: str = "short") -> pd.DataFrame:

@@ -71,7 +71,7 @@ def output_lengths(
     gray = SeriesStyle(theme.NEUTRAL, "solid", "none", width=1.5)
     marks: list[Mark] = [Line(reference, "place", "mean_reference_length", "reference", gray, ("bucket",))]
     marks += curves(ordered, "mean_output_length", series_styles, ("bucket", "n", "length_ratio"), minimum_n=minimum_n)
-    return framed("output-lengths", f"Output length by {length}", marks, Axis("mean length"), ordered, buckets, length,
-                  f"Mean length of output and reference by {length}.",
+    return framed("output-lengths", f"Output length by {length}", marks, Axis("mean length (words)"), ordered, buckets,
+                  length, f"Mean length of output and reference in words, by {length}.",
                   extremes(ordered, "length_ratio", "Output length per reference length", minimum_n),
                   minimum_n)  # fmt: skip

@@ -14,6 +14,7 @@ import streamlit as st
 
 from workbench.evaluation.document_context import ContextSentences, as_arguments, own_outputs
 from workbench.evaluation.forced_decoding import opened, stamp
+from workbench.figures.spec import path_of
 from workbench.store.runs import Run, RunError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def command(run: Run, request: TranslationRequest) -> str:
     arguments = [
         "workbench",
         "translate",
-        run.reference,
+        path_of(run),
         "--input",
         "FILE" if after else "-",
         "--beam",
@@ -149,4 +150,4 @@ def command(run: Run, request: TranslationRequest) -> str:
         return f"{shlex.join(arguments)} --doc-ids FILE"
     for option, lines in (("--context", before.sources), ("--context-target", before.outputs or ())):
         arguments += [word for line in reversed(lines) if line is not None for word in (option, line)]
-    return f"echo {shlex.quote(request.source)} | {shlex.join(arguments)}"
+    return f"printf '%s\\n' {shlex.quote(request.source)} | {shlex.join(arguments)}"

@@ -68,6 +68,8 @@ def _paper_claims(request: Request, options: PaperClaimsOptions) -> Figure:
     from workbench.papers.load import library
     from workbench.views.paper_gallery.claims_plots import paper_claims
 
+    if not options.paper:
+        raise RunError("paper-claims draws a paper; name it: --option paper=NAME")
     if options.paper not in library():
         raise RunError(f"there is no paper {options.paper!r} to draw from; {nearest(options.paper, list(library()))}")
     paper = library()[options.paper]
@@ -138,6 +140,8 @@ def _requested(paper: str, table: str) -> tuple[Preset, Table]:
     from workbench.papers.load import library
 
     by_paper: dict[str, dict[str, Preset]] = presets.presets(library())
+    if not (paper and table):
+        raise RunError("paper-table draws a table of a paper; name both: --option paper=NAME --option table=NAME")
     if paper not in by_paper:
         raise RunError(f"there is no paper {paper!r} to draw from; {nearest(paper, list(by_paper))}")
     if table not in by_paper[paper]:

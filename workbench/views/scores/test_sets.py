@@ -36,7 +36,7 @@ def _referenced(run: Run, test: str) -> bool:
 def score_table(
     runs: Sequence[Run],
     tests: Sequence[str],
-    metrics: Sequence[str] = METRICS,
+    metrics: str | Sequence[str] = METRICS,
     samples: int = 1000,
     processes: int = 1,
     counting: Counting = DEFAULT,
@@ -52,7 +52,7 @@ def comparison_table(
     tests: Sequence[str],
     baseline: str,
     method: str = "bootstrap",
-    metrics: Sequence[str] = ("bleu",),
+    metrics: str | Sequence[str] = ("bleu",),
     counting: Counting = DEFAULT,
 ) -> pd.DataFrame:
     """`scoring.comparison_table` with a first column `test`.

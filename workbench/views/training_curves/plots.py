@@ -51,7 +51,11 @@ def training_curves(
     smoothed = any(mark.y == "smoothed" for panel in panels for mark in panel.marks)
     mean_note = f" Dark: exponential mean, weight {smoothing:g} on the past; pale: as logged."
     few_note = f" Lines of fewer than {FEWEST_SMOOTHED} values are as logged." if smoothing else ""
-    note = f"{mean_note if smoothed else ''}{few_note}"
+    sides = {name.partition("_")[0] for name in names if name.endswith("loss")}
+    loss_note = " Losses are nats per target token." if sides else ""
+    if sides == {"train", "dev"}:
+        loss_note += " Those of training are with dropout and label smoothing, those of dev without."
+    note = f"{mean_note if smoothed else ''}{few_note}{loss_note}"
     return Figure(
         "training-curves",
         "Training curves",

@@ -140,8 +140,8 @@ def test_a_record_of_each_length_is_spoken(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--lengths", "10,ten"], "--lengths 10,ten: write numbers of words from 1"),
-        (["--lengths", "0"], "--lengths 0: write numbers of words from 1"),
+        (["--lengths", "10,ten"], "--lengths '10,ten': write whole numbers from 1"),
+        (["--lengths", "0"], "--lengths '0': write whole numbers from 1"),
         (["--lengths", "10", "--peers", "python"], "leave out --peers"),
     ],
 )

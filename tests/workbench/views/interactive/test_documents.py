@@ -77,7 +77,7 @@ def test_translate_puts_a_chosen_sentence_into_its_document_and_a_typed_one_wher
     assert "\n".join(test_set.sources[row - 2 : row]) in texts(at)
     typed = open_page("translate", source=SOURCE, before="\n".join(LINES), **options)
     assert shown(typed) == said(after_lines(run))
-    (command,) = (code for code in codes(typed) if code.startswith("echo "))
+    (command,) = (code for code in codes(typed) if code.startswith("printf "))
     words = shlex.split(command)[3:]
     printed = CliRunner().invoke(cli.app, words[1:], input=f"{SOURCE}\n")
     assert printed.stdout.splitlines()[0].split("\t")[2] == after_lines(run).text, printed.output
@@ -157,7 +157,7 @@ def test_a_run_trained_without_reads_no_typed_sentences(here):
     table = at.dataframe[0].value.set_index("system")
     alone = core_models.load(here["transformer"].folder).translate([SOURCE], **SEARCH)[0]
     assert tuple(table.loc["transformer", ["log_prob", "text"]]) == said(alone)
-    (command,) = (code for code in codes(at) if code.startswith("echo "))
+    (command,) = (code for code in codes(at) if code.startswith("printf "))
     assert "--context" not in command
     with pytest.raises(TranslatorError, match="trained on single sentences"):
         live.translate(here["transformer"], live.TranslationRequest(SOURCE, before=typed_context("\n".join(LINES), 0)))

@@ -29,14 +29,14 @@ def test_translate_gives_what_the_translator_gives(with_demo):
     assert source in texts(at)
     (chart,) = charts(at)
     assert traces(chart, "best path")
-    assert any(code.startswith("echo ") and "--beam 3" in code for code in codes(at))
+    assert any(code.startswith("printf ") and "--beam 3" in code for code in codes(at))
     at = open_page("translate", **search, inside="n-best and tokens")
     n_best, tokens = (table.value for table in at.dataframe[-2:])
     assert n_best["text"].tolist() == [expected.text, *(one.text for one in expected.n_best)]
     np.testing.assert_allclose(n_best["score"], [expected.score, *(one.score for one in expected.n_best)], atol=1e-5)
     assert tokens["token"].tolist() == expected.tokens
     np.testing.assert_allclose(tokens["log_prob"], expected.token_log_probs, atol=1e-5)
-    assert any(code.startswith("echo ") and "--beam 3" in code for code in codes(at))
+    assert any(code.startswith("printf ") and "--beam 3" in code for code in codes(at))
 
 
 def test_a_forced_prefix_begins_the_translation(with_demo):

@@ -35,7 +35,7 @@ def test_the_command_line_stores_how_the_losses_took_part(run):
 
 
 def test_evaluate_searches_again_only_what_was_searched_otherwise(run):
-    asked = "evaluate", run.folder, "--metrics", "bleu", "--n-resamples", 10, "--search"
+    asked = "evaluate", run.folder, "--metrics", "bleu", "--n-resamples", 40, "--search"
     meta = run.folder / "translations" / "test" / "meta.json"
     before = os.stat(meta)
     invoke(*asked, "test_loss=as_built")

@@ -127,7 +127,7 @@ def test_lengths_draw_scores_differences_and_output_lengths(runs):
     (by_length,) = charts(open_page("lengths", figure="Output length", **asked))
     assert {"chrF", "n", "reference length (words)"} <= axis_titles(by_score)
     assert {"Δ chrF", "n"} <= axis_titles(by_difference)
-    assert {"mean length", "n"} <= axis_titles(by_length)
+    assert {"mean length (words)", "n"} <= axis_titles(by_length)
     for name in NAMES:
         rows = scores[scores["system"] == f"demo/{name}"]
         np.testing.assert_allclose(traces(by_score, name)[0]["y"], rows["score"])
