@@ -19,14 +19,13 @@ from analyses.seeds import BySeed, compare_at_levels, compare_gains
 from analyses.significance import DEFAULT_SEED, holm, paired_bootstraps, percentile_interval, resampled_together
 from analyses.words import bucket_labels
 
-# Inner edges of the presets. "gdr": steps of ten, for Zheng 2019, Figure 5. "fc-six": Duan 2020, Figure 2 has six
-# groups without their edges: these are ours, with 30 because its text speaks of sentences longer than that. "short":
-# ours.
+# Inner edges of the presets. "tens": of Zheng 2019, Figure 5, and for Duan 2020, Figure 2, which has six groups without
+# their edges and whose text speaks of sentences longer than 30. "short": ours.
 PRESETS: dict[str, tuple[float, ...]] = {
-    "gdr": (10, 20, 30, 40, 50),
-    "fc-six": (10, 20, 30, 40, 50),
+    "tens": (10, 20, 30, 40, 50),
     "short": (5, 10, 15, 20, 25),
 }
+FORMER_PRESETS = {"gdr": "tens", "fc-six": "tens"}
 LENGTH_METRICS = ("length-ratio", "output-length")
 # Rows of `differences_over_seeds` beside those of the buckets: the least difference of all buckets, the least but one
 # or two, and by how much that of the last bucket (the longest) is above that of the first.
@@ -105,7 +104,8 @@ def from_edges(lengths: Sequence[int] | np.ndarray, edges: Sequence[float] | np.
 
 
 def preset(lengths: Sequence[int] | np.ndarray, name: str) -> Buckets:
-    """Buckets with the edges of a named preset (see PRESETS)."""
+    """Buckets with the edges of a preset, by its name or a former one (see PRESETS)."""
+    name = FORMER_PRESETS.get(name, name)
     if name not in PRESETS:
         raise ValueError(f"Unknown bucket preset {name!r}: choose one of {', '.join(PRESETS)}.")
     return from_edges(lengths, PRESETS[name])

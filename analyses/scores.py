@@ -46,18 +46,22 @@ class Preset:
 # multi-bleu.perl neither tokenizes nor smooths; multi-bleu-detok.perl and mteval tokenize as 13a does.
 _MULTI_BLEU = {"tokenize": "none", "smooth_method": "none"}
 PRESETS: dict[str, Preset] = {
-    "default": Preset("sacreBLEU as it comes: 13a tokeniser, case-sensitive"),
-    "lowercase": Preset("13a tokeniser, case-insensitive", lowercase=True),
-    "intl": Preset("international tokeniser (mteval-v14), case-sensitive", {"tokenize": "intl"}),
+    "default": Preset("sacreBLEU as it comes: BLEU with the 13a tokenizer, case-sensitive; TER always ignores case"),
+    "lowercase": Preset("13a tokenizer, case-insensitive", lowercase=True),
+    "intl": Preset("international tokenizer (mteval-v14), case-sensitive", {"tokenize": "intl"}),
     "zh": Preset("Chinese output: Chinese characters are words", {"tokenize": "zh"}),
     "char": Preset("every character is a word", {"tokenize": "char"}),
-    "tokenised": Preset("text that is tokenised already, case-sensitive", {"tokenize": "none"}),
-    "gdr-nist": Preset("Zheng 2019, NIST sets: tokenised, case-insensitive", {"tokenize": "none"}, lowercase=True),
-    "dla": Preset("Dou 2019: NIST BLEU (mteval), case-sensitive", {"tokenize": "13a"}),
-    "fc": Preset("Duan 2020: multi-bleu.perl, tokenised, case-sensitive", _MULTI_BLEU),
-    "pfrnn-zh-en": Preset("Zheng 2018, Zh-En: multi-bleu.perl, case-insensitive", _MULTI_BLEU, lowercase=True),
-    "pfrnn-de-en": Preset("Zheng 2018, De-En and En-De: multi-bleu-detok.perl", {"smooth_method": "none"}),
+    "tokenized": Preset("text that is tokenized already, case-sensitive", {"tokenize": "none"}),
+    "zheng-2019-nist": Preset("Zheng 2019, NIST: tokenized, case-insensitive", {"tokenize": "none"}, lowercase=True),
+    "dou-2019": Preset("Dou 2019: NIST BLEU (mteval), case-sensitive", {"tokenize": "13a"}),
+    "duan-2020": Preset("Duan 2020: multi-bleu.perl, tokenized, case-sensitive", _MULTI_BLEU),
+    "zheng-2018-zh-en": Preset("Zheng 2018, Zh-En: multi-bleu.perl, case-insensitive", _MULTI_BLEU, lowercase=True),
+    "zheng-2018-de-en": Preset("Zheng 2018, De-En and En-De: multi-bleu-detok.perl", {"smooth_method": "none"}),
 }
+FORMER_PRESETS = {
+    "tokenised": "tokenized", "gdr-nist": "zheng-2019-nist", "dla": "dou-2019", "fc": "duan-2020",
+    "pfrnn-zh-en": "zheng-2018-zh-en", "pfrnn-de-en": "zheng-2018-de-en",
+}  # fmt: skip
 _FORMULA_OPTIONS = {
     "bleu": ("smooth_method", "smooth_value", "max_ngram_order", "effective_order"),
     "chrf": ("beta", "eps_smoothing"),
@@ -205,7 +209,8 @@ def _extract_apart(metric: str, options: Mapping[str, Any], chunk: _Chunk) -> li
 
 
 def preset(name: str) -> Preset:
-    """The preset of this name. Raises ValueError for an unknown name, with the closest known one."""
+    """The preset of this name, or former name. Raises ValueError for an unknown one, with the closest known name."""
+    name = FORMER_PRESETS.get(name, name)
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(PRESETS)}."

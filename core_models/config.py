@@ -251,7 +251,7 @@ class TrainingConfig(Section):
     plateau_patience: int = Field(
         3, ge=0, le=LARGEST, description="of schedule plateau: validations without a better score that it waits for"
     )
-    minimum_learning_rate: float = Field(0.0, ge=0, description="lower limit of every schedule")
+    minimum_learning_rate: float = Field(0.0, ge=0, description="lower limit of every schedule after its warm-up")
     betas: tuple[Decay, Decay] = Field((0.9, 0.98), description="of Adam")
     weight_decay: float = Field(0.0, ge=0, description="of Adam")
     max_grad_norm: float = Field(1.0, ge=0, description="largest gradient norm; 0 switches clipping off")

@@ -24,13 +24,26 @@ if TYPE_CHECKING:
 
 
 class HookPoint(enum.Enum):
-    """The places in a backbone at which a mechanism may change the stream.
+    """The places in a backbone at which a mechanism may change the stream, [S, N, d] but where another shape is said.
 
-    STACK_OUTPUT is before the stack's final norm; READOUT is before the decoder's final norm (or the tanh of a
-    recurrent readout), OUTPUT after it: the input of the vocabulary head. HEADS is what an attention's heads found,
-    [S, N, H, e] before its output map, DECODER_CROSS what the attention to the memory found, before it is added; both
-    exist only in a Transformer. The hook points of attention, and TRANSITION (the attended context's term in the gates
-    of the unit after the attention), exist only in a recurrent decoder (RNNSearch).
+    Of a Transformer (TransformerLens's names in brackets), ENCODER_ and DECODER_ alike:
+
+    - LAYER_INPUT: what a layer reads (resid_pre). SUBLAYER: after self-attention is added, before the attention to the
+      memory or the feed-forward sublayer (resid_mid).
+    - HEADS, DECODER_CROSS_HEADS: what an attention's heads found, [S, N, H, e], before its output map (z).
+      DECODER_CROSS: what the attention to the memory found, before it is added (attn_out).
+    - STACK_OUTPUT: after the last layer (resid_post), before the stack's final norm.
+
+    Of a recurrent decoder (RNNSearch):
+
+    - BEFORE_ATTENTION: the state that asks the attention. ENERGY: the attention's summed images before their tanh,
+      [S, N, I, a]. TRANSITION: the attended context's term in the gates of the unit after the attention.
+      AFTER_ATTENTION: that unit's state.
+
+    Of both decoders:
+
+    - READOUT: before the final norm, or the tanh of a recurrent readout. OUTPUT: after it, the input of the vocabulary
+      head.
     """
 
     ENCODER_LAYER_INPUT = enum.auto()
@@ -93,14 +106,18 @@ class View:
     """The tensors that a backbone shows to mechanisms at N positions.
 
     N is the encoder's source positions, the T target positions of a forced pass, 1 in a forced recurrence, or the K
-    beams of a search. Reading a field that is not filled yet raises AttributeError.
+    beams of a search. Reading a field that is not filled yet raises AttributeError. The fields:
+
+    - layer: the layer's number; layers: the inputs of all layers so far, the embedding first, through the final norm
+      when read
+    - mask [S, N] (None when stepping); words [S, N], the inputs; embedded [S, N, d]
+    - memory [S, I, d]; memory_mask [S, I]
+    - previous: s_{t-1}; query: the state that asks the attention, at DECODER_CROSS what it was asked with
+    - weights [S, N, I] and context [S, N, d] of a recurrent decoder's attention
+    - guide: stack output before its norm, or [s; c]; state: OUTPUT as if no mechanism were at READOUT
+    - output: what the vocabulary head reads, for predictions
     """
 
-    # The fields: layer: int · mask [S, N] (None when stepping) · words [S, N], the inputs · embedded [S, N, d]
-    # memory [S, I, d] · memory_mask [S, I] · layers (the embedding first, through the final norm when read)
-    # previous (s_{t-1}) · query (at DECODER_CROSS what the attention was asked with) · weights · context
-    # guide (stack output before its norm, or [s; c]) · state (OUTPUT as if no mechanism were at READOUT)
-    # output (what the vocabulary head reads), for predictions
     side: Literal["encoder", "decoder"]
     _fields: dict[str, Any] = field(default_factory=dict)
 

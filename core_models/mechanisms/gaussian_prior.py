@@ -6,7 +6,8 @@ Gaussian at a word's rank r in that order makes a distribution q(. | y), and KL(
     f(r) = exp(-r^2 / (2 sigma^2)) / (sigma sqrt(2 pi)),   q = softmax(f / T),   L = L_MLE + lambda KL(q || P)
 
 It only adds a loss; decoding does not use it. Ranks whose shares together are below the precision of float64 are left
-out (`Shares`), so that a word needs only its k nearest ones, k about 9 sigma; no tensor has size [S, T, V].
+out (`Shares`), so that a word needs only its k nearest ones, k about 7 sigma (`form: density` 9); no tensor has size
+[S, T, V].
 """
 
 from __future__ import annotations

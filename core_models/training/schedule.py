@@ -11,7 +11,8 @@ def learning_rate(step: int, training: TrainingConfig, total_steps: int, reducti
     """The learning rate of update number `step` (1-based).
 
     Linear warm-up, then inverse_sqrt (Vaswani 2017, Eq. 3; its peak is `learning_rate`), fixed, cosine to the end of
-    training, or plateau: multiplied by its factor `reductions` times.
+    training, or plateau: multiplied by its factor `reductions` times. After the warm-up it is at least
+    `minimum_learning_rate`.
     """
     peak, warmup = training.learning_rate, training.warmup
     if step <= warmup:

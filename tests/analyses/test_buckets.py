@@ -23,11 +23,18 @@ def statistics():
 
 def test_edges_belong_to_the_lower_bucket():
     assert buckets.by_length([1, 10, 11, 20, 50, 51, 400, 0], (10, 20, 30, 40, 50)).tolist() == [0, 0, 1, 1, 4, 5, 5, 0]
-    made = buckets.preset([1, 60], "gdr")
+    made = buckets.preset([1, 60], "tens")
     assert made.labels == ["(0,10]", "(10,20]", "(20,30]", "(30,40]", "(40,50]", "(50,∞)"]
     assert made.bounds[0] == (0, 10)
     assert made.bounds[-1] == (50, np.inf)
-    assert len(buckets.preset([1], "fc-six")) == 6
+    assert len(buckets.preset([1], "tens")) == 6
+
+
+def test_former_names_of_presets_still_work():
+    for former, name in buckets.FORMER_PRESETS.items():
+        assert buckets.preset([1, 60], former).labels == buckets.preset([1, 60], name).labels
+    for former, name in scores.FORMER_PRESETS.items():
+        assert scores.preset(former) is scores.PRESETS[name]
 
 
 def test_every_length_lies_within_its_bounds():
@@ -51,7 +58,7 @@ def test_equal_width_and_quantiles_cut_where_expected():
 
 
 def test_rows_are_sacrebleu_on_the_subset(statistics):
-    made = buckets.preset(LENGTHS, "gdr")
+    made = buckets.preset(LENGTHS, "tens")
     table = buckets.scores(statistics, made, samples=50)
     assert len(table) == 3 * 6
     assert table.groupby("system").n.sum().eq(80).all()
@@ -82,7 +89,7 @@ def test_lengths_are_the_given_ones_or_bleus_own(statistics):
 
 
 def test_paired_differences_are_the_subsets_tests_under_one_correction(statistics):
-    made = buckets.preset(LENGTHS, "gdr")
+    made = buckets.preset(LENGTHS, "tens")
     table = buckets.paired_differences(statistics, made, "old", samples=60)
     assert set(table.system) == {"new", "same"}
     for row in table[table.n > 0].itertuples():
@@ -180,7 +187,7 @@ def test_bands_of_a_whole_test_set_are_quick():
         )
         for name, p in (("one", 0.4), ("two", 0.5), ("three", 0.6))
     }
-    made = buckets.preset(lengths, "fc-six")
+    made = buckets.preset(lengths, "tens")
     began = time.process_time()
     table = buckets.scores(systems, made, samples=1000)
     assert time.process_time() - began < 3
@@ -195,9 +202,9 @@ def test_wrong_input_is_named(statistics):
     with pytest.raises(ValueError, match="Unknown bucket preset 'gdrr'"):
         buckets.preset([1], "gdrr")
     with pytest.raises(ValueError, match="80 segments but the buckets were made for 2"):
-        buckets.scores(statistics, buckets.preset([1, 2], "gdr"))
+        buckets.scores(statistics, buckets.preset([1, 2], "tens"))
     with pytest.raises(ValueError, match="baseline 'older'"):
-        buckets.paired_differences(statistics, buckets.preset(LENGTHS, "gdr"), "older")
+        buckets.paired_differences(statistics, buckets.preset(LENGTHS, "tens"), "older")
 
 
 def test_labels_make_buckets_the_most_frequent_first():

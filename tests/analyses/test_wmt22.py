@@ -70,6 +70,6 @@ def test_another_tokeniser_or_case_does_not():
     systems, references = _texts("en-de", "A")
     systems = {"OpenNMT": systems["OpenNMT"]}
     printed = _printed("en-de", "bleu-A")
-    for preset in ("intl", "lowercase", "char", "tokenised"):
+    for preset in ("intl", "lowercase", "char", "tokenized"):
         found = scores.extract_all(systems, references, "bleu", **scores.PRESETS[preset].options("bleu"))
         assert min(abs(own.total - printed[system]) for system, own in found.items()) > 0.2, preset

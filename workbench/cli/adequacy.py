@@ -82,7 +82,7 @@ def adequacy_coverage(
     runs: RunPaths,
     test: TestName = "test",
     scheme: Annotated[
-        str, typer.Option(help="Groups of source lengths in words: short, gdr, fc-six, width:N or quantiles:N")
+        str, typer.Option(help="Groups of source lengths in words: short, tens, width:N or quantiles:N")
     ] = "short",
     baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
     over_seeds: Annotated[

@@ -49,12 +49,13 @@ TEST = "test"  # the default test set
 
 
 def check_preset(name: str) -> str:
-    from analyses.scores import PRESETS
+    from analyses.scores import FORMER_PRESETS, PRESETS
     from core_models.settings import nearest
 
     if name == "list":
-        say("\n".join(f"{preset:12} {PRESETS[preset].description}" for preset in PRESETS))
+        say("\n".join(f"{preset:16} {PRESETS[preset].description}" for preset in PRESETS))
         raise typer.Exit
+    name = FORMER_PRESETS.get(name, name)
     if name not in PRESETS:
         refuse(f"--preset {name!r}: no such preset; {nearest(name, list(PRESETS))}")
     return name

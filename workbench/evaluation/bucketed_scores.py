@@ -91,7 +91,7 @@ def _grouped(base: Run, opened: Translations, reference: list[str], grouping: Gr
         values, description = _lengths(sides[measure]), f"{measure} length (words)"
     else:
         raise RunError(f"there are no buckets of {measure!r}; choose {', '.join((*LENGTHS, *FREQUENCIES, LABEL))}")
-    return by_scheme(values, grouping.scheme or ("frequency" if measure in FREQUENCIES else "gdr")), description
+    return by_scheme(values, grouping.scheme or ("frequency" if measure in FREQUENCIES else "tens")), description
 
 
 def by_scheme(values: Sequence[int], scheme: str) -> Buckets:

@@ -20,7 +20,7 @@ def _lines(run, name):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "measure"), [("gdr", "source"), ("width:4", "reference"), ("quantiles:3", "source"), ("", "output")]
+    ("scheme", "measure"), [("tens", "source"), ("width:4", "reference"), ("quantiles:3", "source"), ("", "output")]
 )
 def test_length_buckets_hold_every_sentence_once_and_are_scored_alone(graded_runs, scheme, measure):
     grouping = Grouping(measure, scheme)

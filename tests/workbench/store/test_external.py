@@ -73,7 +73,7 @@ def test_scores_are_sacrebleus_with_one_or_several_references(runs, reference):
 
 
 def test_a_preset_of_a_paper_counts_as_its_script_does(runs):
-    table = scoring.score_table(runs, "small", ["bleu"], 10, counting=Counting("pfrnn-zh-en"))
+    table = scoring.score_table(runs, "small", ["bleu"], 10, counting=Counting("zheng-2018-zh-en"))
     metric = BLEU(tokenize="none", smooth_method="none", lowercase=True)
     for row in table.itertuples():
         wanted = metric.corpus_score(SYSTEMS[row.system.partition("/")[2]], [FIRST, SECOND]).score

@@ -19,7 +19,7 @@ from analyses import buckets, significance, statistics_cache
 from workbench.benchmark.scale.stages import Stages, measure_apart
 
 _WORDS = 20_000
-_PRESET = "fc-six"
+_PRESET = "tens"
 
 
 def made_up_texts(segments: int, systems: int, seed: int = 1) -> tuple[list[str], dict[str, list[str]]]:

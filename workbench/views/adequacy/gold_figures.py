@@ -30,7 +30,7 @@ class TrueAdequacyOptions(FigureOptions):
     """Options of the figure `true-adequacy`."""
 
     measure: Literal["left out", "repeated"] = Field("left out", description="Which words are counted")
-    scheme: str = Field("short", description="Buckets of source length: gdr, fc-six or short")
+    scheme: str = Field("short", description="Buckets of source length: tens or short")
 
 
 @figure("true-choices", scope="test_set")

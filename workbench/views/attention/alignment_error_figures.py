@@ -57,7 +57,7 @@ class AlignmentErrorOptions(FigureOptions):
 class AlignmentErrorLengthsOptions(AlignmentErrorOptions):
     """Options of the figure `alignment-error-lengths`."""
 
-    scheme: str = Field("short", description="Buckets of source length: gdr, fc-six or short")
+    scheme: str = Field("short", description="Buckets of source length: tens or short")
 
 
 class ComparedOptions(AlignmentErrorOptions):

@@ -11,7 +11,7 @@ from workbench.store import segment_annotations
 SCHEMES = {  # the first is the default: buckets of about as many sentences, however long those of a test set are
     "quantiles:4": "4 quantiles",
     "quantiles:6": "6 quantiles",
-    "gdr": "steps of ten to 50",
+    "tens": "steps of ten to 50",
     "short": "steps of five to 25",
     "width:5": "width 5",
     "width:10": "width 10",

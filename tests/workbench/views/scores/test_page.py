@@ -142,7 +142,7 @@ def test_lengths_draw_scores_differences_and_output_lengths(runs):
 
 
 def test_buckets_begin_with_quantiles_and_a_link_keeps_the_edges_that_it_names(runs):
-    for asked, scheme in (({}, "quantiles:4"), ({"scheme": "steps of ten to 50"}, "gdr")):
+    for asked, scheme in (({}, "quantiles:4"), ({"scheme": "steps of ten to 50"}, "tens")):
         at = open_page("lengths", **asked)
         (command,) = [code for code in codes(at) if "length-scores" in code]
         assert f"--option scheme={scheme} " in command
