@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from core_models.layers.precision import widened
+from core_models.layers.masked_softmax import masked_softmax
 from core_models.layers.tanh import tanh
 
 RECURRENCE = "recurrence"  # name of the sequential steps in a profile
@@ -99,6 +99,4 @@ class AdditiveAttention(nn.Module):
 
     def weights(self, summed: Tensor, mask: Tensor) -> Tensor:
         """Pre-activation energies [S, N, I, a] and mask [S, I] -> a distribution over the source [S, N, I]."""
-        energy = self.energy(tanh(summed))[..., 0]
-        energy = energy.to(widened(energy.dtype))
-        return torch.softmax(energy.masked_fill(~mask[:, None], torch.finfo(energy.dtype).min), dim=-1) * mask[:, None]
+        return masked_softmax(self.energy(tanh(summed))[..., 0], mask[:, None])

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from core_models.interface.mechanism import MechanismState
 from core_models.layers.additive_energy import additive_energies
+from core_models.layers.masked_softmax import masked_softmax
 from core_models.layers.precision import wide
 from core_models.routing.algorithms import Routing, squash
 from core_models.routing.guided import GuidedRoutingOptions, Plan, first_assignments, first_capsules, plan, route
@@ -184,8 +185,7 @@ def classify(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Te
 @wide
 def attend(energies: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Softmax over words, words summed: [S, 2, N, I], [S, 2, I, G] -> [S, 2, N, G], shares; zeros without words."""
-    is_word = mask[:, None, None]
-    shares = torch.softmax(energies.masked_fill(~is_word, torch.finfo(energies.dtype).min), dim=-1) * is_word
+    shares = masked_softmax(energies, mask[:, None, None])
     return shares @ values, shares
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from core_models.interface.mechanism import BackboneSpec, HookPoint, MechanismState, View
 from core_models.layers.attention import CrossAttention, join_heads, split_heads
 from core_models.layers.dropout import Dropout
+from core_models.layers.masked_softmax import masked_softmax
 from core_models.layers.precision import wide
 from core_models.layers.sparsemax import sparsemax
 from core_models.mechanisms.document_context import (
@@ -115,8 +116,7 @@ def shared(energies: Tensor, mask: Tensor, kind: Distribution) -> Tensor:
     """A distribution over the last axis within the mask; zeros where the mask is empty."""
     if kind == "sparsemax":
         return sparsemax(energies, mask.expand(energies.shape))
-    shares = torch.softmax(energies.masked_fill(~mask, torch.finfo(energies.dtype).min), dim=-1)
-    return shares * mask
+    return masked_softmax(energies, mask)
 
 
 class SelectiveAttention(OverStacks):

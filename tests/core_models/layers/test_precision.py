@@ -12,6 +12,7 @@ import torch
 
 import core_models
 from core_models.layers.additive_energy import additive_energies
+from core_models.layers.masked_softmax import masked_softmax
 from core_models.layers.precision import wide
 from core_models.layers.sparsemax import sparsemax
 from core_models.layers.vocabulary_head import one_logit
@@ -58,6 +59,7 @@ CASES: dict[Callable[..., Any], tuple[Any, ...]] = {
     shared_dynamic_routing: (drawn(2, 5, 4), drawn(3, 4, 4), MASK),
     one_logit: (drawn(7, 4), drawn(4)),
     sparsemax: (drawn(2, 5), MASK),
+    masked_softmax: (drawn(2, 5), MASK),
     additive_energies: (drawn(2, 6, 4), drawn(2, 5, 4), drawn(4)),
     accumulated: (weights(2, 6, 5), weights(2, 6, 5), weights(2, 5) + 1, "bounded"),
     nearest_words: (drawn(40, 4), torch.tensor([4, 5, 9]), 36),
