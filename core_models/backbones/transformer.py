@@ -52,10 +52,10 @@ class Block(nn.Module):
         return x if self.pre_norm else norm(x)
 
     def attend_to_itself(
-        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool, heads_hook: HeadsHook | None = None
+        self, x: Tensor, mask: Tensor | None, causal: bool, need_weights: bool, heads_hook: HeadsHook | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """The stream [S, N, d] after self-attention, and its weights as of `SelfAttention.forward`."""
-        change, share = self.attention(self.enter(x, self.attention_norm), mask, causal, weights, heads_hook)
+        change, share = self.attention(self.enter(x, self.attention_norm), mask, causal, need_weights, heads_hook)
         return self.leave(x, change, self.attention_norm), share
 
     def feed_forward(self, x: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class DecoderBlock(Block):
         x: Tensor,
         keys_and_values: Tensor,
         mask: Tensor,
-        weights: bool,
+        need_weights: bool,
         heads_hook: HeadsHook | None = None,
         output_hook: OutputHook | None = None,
     ) -> tuple[Tensor, Tensor | None]:
@@ -85,7 +85,7 @@ class DecoderBlock(Block):
         output_hook: what becomes of what was found, given what was asked.
         """
         query = self.enter(x, self.cross_norm)
-        change, share = self.cross(query, keys_and_values, mask, weights, heads_hook)
+        change, share = self.cross(query, keys_and_values, mask, need_weights, heads_hook)
         return self.leave(x, output_hook(change, query) if output_hook else change, self.cross_norm), share
 
 

@@ -26,17 +26,17 @@ def attend(
     mask: Tensor | None = None,
     causal: bool = False,
     dropout: float = 0.0,
-    weights: bool = False,
+    need_weights: bool = False,
     may_be_empty: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Scaled dot-product attention: query [B, H, N, e], key and value [B, H, M, e] -> [B, H, N, e].
 
-    mask broadcasts to [B, H, N, M]. With `weights` the distribution [B, H, N, M] is computed explicitly and returned
-    too; otherwise PyTorch's fused kernel is used, except with dropout on a CPU, where it has none.
+    mask broadcasts to [B, H, N, M]. With `need_weights` the distribution [B, H, N, M] is computed explicitly and
+    returned too; otherwise PyTorch's fused kernel is used, except with dropout on a CPU, where it has none.
     may_be_empty: a query may have no key at all; it gets zeros in both. Fused kernels are never given such a row, since
     not all of them have an answer to it.
     """
-    if not weights and not (dropout and query.device.type == "cpu"):
+    if not need_weights and not (dropout and query.device.type == "cpu"):
         if mask is not None and may_be_empty:
             fused = nn.functional.scaled_dot_product_attention(query, key, value, never_empty(mask), dropout)
             return fused * mask.any(-1, keepdim=True), None
@@ -48,10 +48,10 @@ def attend(
         mask = allowed if mask is None else mask & allowed
     if mask is not None:
         energy = energy + torch.where(mask, 0.0, NOWHERE).to(energy.dtype)
-    share = torch.softmax(energy, dim=-1)
+    weights = torch.softmax(energy, dim=-1)
     if mask is not None:
-        share = share * mask.any(-1, keepdim=True)
-    return drop(share, dropout) @ value, share
+        weights = weights * mask.any(-1, keepdim=True)
+    return drop(weights, dropout) @ value, weights
 
 
 def never_empty(mask: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class SelfAttention(nn.Module):
         self.output = nn.Linear(width, width)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, causal: bool, weights: bool, heads_hook: HeadsHook | None = None
+        self, x: Tensor, mask: Tensor | None, causal: bool, need_weights: bool, heads_hook: HeadsHook | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Attend within x [S, N, d], mask [S, N] of real positions -> [S, N, d] and weights [S, H, N, N] or None.
 
@@ -96,8 +96,8 @@ class SelfAttention(nn.Module):
         """
         query, key, value = (split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1))
         seen = None if mask is None else mask[:, None, None, :]
-        mixed, share = attend(query, key, value, seen, causal, self.dropout if self.training else 0.0, weights)
-        return aggregated(mixed, self.output, heads_hook), share
+        mixed, weights = attend(query, key, value, seen, causal, self.dropout if self.training else 0.0, need_weights)
+        return aggregated(mixed, self.output, heads_hook), weights
 
     def step(
         self, x: Tensor, slots: Tensor, places: int | Tensor, seen: Tensor, heads_hook: HeadsHook | None = None
@@ -135,11 +135,11 @@ class CrossAttention(nn.Module):
         return projected.permute(0, 2, 3, 1, 4).contiguous()
 
     def forward(
-        self, x: Tensor, keys_and_values: Tensor, mask: Tensor, weights: bool, heads_hook: HeadsHook | None = None
+        self, x: Tensor, keys_and_values: Tensor, mask: Tensor, need_weights: bool, heads_hook: HeadsHook | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from x [S, N, d] (positions or beams), mask [S, I] -> [S, N, d] and weights [S, H, N, I] or None."""
         key, value = keys_and_values.unbind(1)
         dropout = self.dropout if self.training else 0.0
         query, seen = split_heads(self.query(x), self.heads), mask[:, None, None, :]
-        mixed, share = attend(query, key, value, seen, False, dropout, weights, self.may_be_empty)
-        return aggregated(mixed, self.output, heads_hook), share
+        mixed, weights = attend(query, key, value, seen, False, dropout, need_weights, self.may_be_empty)
+        return aggregated(mixed, self.output, heads_hook), weights

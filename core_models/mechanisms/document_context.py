@@ -103,9 +103,9 @@ class ContextAttention(nn.Module):
         for linear in (self.attention.query, self.attention.memory, self.attention.output):
             xavier(linear)
 
-    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, need_weights: bool) -> tuple[Tensor, Tensor | None]:
         """Attend from x [S, N, d] to keys [S, 2, H, M, e], mask [S, M] -> [S, N, d], weights [S, H, N, M] or None."""
-        return self.attention(self.norm(x), keys, mask, weights)
+        return self.attention(self.norm(x), keys, mask, need_weights)
 
 
 class LayerShares:

@@ -47,8 +47,8 @@ class GatedSublayer(nn.Module):
         self.from_stream, self.from_context = xavier(nn.Linear(width, width)), xavier(nn.Linear(width, width))
         self.after = nn.Identity() if spec.final_norm else nn.LayerNorm(width)
 
-    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
-        context, share = self.attend(x, keys, mask, weights)
+    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, need_weights: bool) -> tuple[Tensor, Tensor | None]:
+        context, share = self.attend(x, keys, mask, need_weights)
         gate = torch.sigmoid(self.from_stream(x) + self.from_context(context))
         mixed = self.after(gate * x + (1 - gate) * context)
         return only_where(mask.any(1), mixed, x), share

@@ -55,17 +55,17 @@ class WordsThenSentences(nn.Module):
         """Keys and values of states: [S, K, C, d] -> [S, K, 2, H, C, e]."""
         return self.words.keys_and_values(states.flatten(0, 1)).unflatten(0, states.shape[:2])
 
-    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, weights: bool) -> Attended:
+    def forward(self, x: Tensor, keys: Tensor, mask: Tensor, need_weights: bool) -> Attended:
         """Attend from x [S, N, d] to keys from `keys_and_values`, mask [S, K, C]."""
         layer, (sentences, reach) = self.words, mask.shape[:2]
         query = split_heads(layer.query(self.word_norm(x)), layer.heads)  # one for the words of all sentences
         query = query[:, None].expand(-1, reach, -1, -1, -1).flatten(0, 1)  # [S K, H, N, e]
         key, value = keys.flatten(0, 1).unbind(1)
         seen, dropout = mask.flatten(0, 1)[:, None, None], layer.dropout if self.training else 0.0
-        mixed, words = attend(query, key, value, seen, False, dropout, weights, may_be_empty=True)
+        mixed, words = attend(query, key, value, seen, False, dropout, need_weights, may_be_empty=True)
         sentence_vectors = self.vector_norm(layer.output(join_heads(mixed)))
         vectors = sentence_vectors.unflatten(0, (sentences, reach)).transpose(1, 2)  # [S, N, K, d]
-        context, shares = self._over_sentences(self.sentence_norm(x), vectors, mask.any(2), weights)
+        context, shares = self._over_sentences(self.sentence_norm(x), vectors, mask.any(2), need_weights)
         hidden = self.drop(torch.relu(self.expand(self.feed_forward_norm(context))))
         context = context + self.drop(self.contract(hidden))
         if words is not None:
@@ -73,7 +73,7 @@ class WordsThenSentences(nn.Module):
         return Attended(context, words, shares)
 
     def _over_sentences(
-        self, queries: Tensor, vectors: Tensor, present: Tensor, weights: bool
+        self, queries: Tensor, vectors: Tensor, present: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from positions [S, N, d], each to its own vectors [S, N, K, d], present [S, K]."""
         layer, (sentences, positions) = self.sentences, queries.shape[:2]
@@ -81,7 +81,7 @@ class WordsThenSentences(nn.Module):
         key, value = layer.keys_and_values(vectors.flatten(0, 1)).unbind(1)  # [S N, H, K, e]
         mask = present.repeat_interleave(positions, 0)[:, None, None]
         dropout = layer.dropout if self.training else 0.0
-        mixed, share = attend(query, key, value, mask, False, dropout, weights, may_be_empty=True)
+        mixed, share = attend(query, key, value, mask, False, dropout, need_weights, may_be_empty=True)
         context = layer.output(join_heads(mixed)).view(sentences, positions, -1)
         if share is not None:
             share = share[:, :, 0].unflatten(0, (sentences, positions)).transpose(1, 2)  # [S, H, N, K]

@@ -57,7 +57,7 @@ class RecurrentNetwork(nn.Module):
         self.unit.initialize()
         self.attention = _attention(spec) if options.recurrence == "attentive" else None
 
-    def forward(self, words: Tensor, mask: Tensor, backward: bool, weights: bool) -> tuple[Tensor, Tensor | None]:
+    def forward(self, words: Tensor, mask: Tensor, backward: bool, need_weights: bool) -> tuple[Tensor, Tensor | None]:
         """States of words [S, I, d], mask [S, I]: [S, T, d], and if wanted what each step attended to [S, T, H, I].
 
         T is I where a step reads a word. Of the other direction the last step stands first.
@@ -68,13 +68,13 @@ class RecurrentNetwork(nn.Module):
         keys = self.attention.keys_and_values(words)
         states, shares = [], []
         for _ in range(self.steps):
-            context, share = self.attention(self.unit.hidden(state), keys, mask, weights)
+            context, share = self.attention(self.unit.hidden(state), keys, mask, need_weights)
             state = self.unit(self.unit.from_input(context), state)
             states.append(self.unit.hidden(state))
             shares.append(share)
         if backward:
             states, shares = states[::-1], shares[::-1]
-        return torch.cat(states, dim=1), torch.cat(shares, dim=2).transpose(1, 2) if weights else None
+        return torch.cat(states, dim=1), torch.cat(shares, dim=2).transpose(1, 2) if need_weights else None
 
     def _read(self, words: Tensor, mask: Tensor, state: Tensor, backward: bool) -> Tensor:
         """States after each word [S, I, d]; padding leaves the state as it is."""
@@ -122,10 +122,10 @@ class GatedReader(nn.Module):
         self.gate = xavier(nn.Linear(2 * width, width))
 
     def forward(
-        self, found: Tensor, query: Tensor, keys: Tensor, mask: Tensor, weights: bool
+        self, found: Tensor, query: Tensor, keys: Tensor, mask: Tensor, need_weights: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Found and query [S, N, d], keys [S, 2, H, T, e], mask [S, T] -> sum, gate [S, N, d], weights [S, H, N, T]."""
-        recurrent, share = self.attention(query, keys, mask, weights)
+        recurrent, share = self.attention(query, keys, mask, need_weights)
         gate = torch.sigmoid(self.gate(torch.cat([found, recurrent], dim=-1)))
         return gate * found + (1 - gate) * recurrent, gate, share
 

@@ -124,11 +124,13 @@ class Spy:
         self.words: list[int] = []  # of the slots, in the order in which they were filled
         attend, step = attention.attend, System.step
 
-        def watched_attend(query, key, value, mask=None, causal=False, dropout=0.0, weights=False, may_be_empty=False):
+        def watched_attend(
+            query, key, value, mask=None, causal=False, dropout=0.0, need_weights=False, may_be_empty=False
+        ):
             mixed, share = attend(query, key, value, mask, causal, dropout, True)
             if self.steps:
                 self.steps[-1][1].append(share[0])
-            return mixed, share if weights else None
+            return mixed, share if need_weights else None
 
         def watched_step(system, words, state):
             self.words += words[0].tolist()

@@ -31,7 +31,7 @@ def test_attention_in_the_open_is_the_fused_kernel(case):
     mask = {"mask": real(LENGTHS, 5), "nowhere to look": real([5, 0, 3], 5)}.get(case)
     mask = None if mask is None else mask[:, None, None]
     fused, _ = attend(query, key, value, mask, case == "causal")
-    opened, weights = attend(query, key, value, mask, case == "causal", weights=True)
+    opened, weights = attend(query, key, value, mask, case == "causal", need_weights=True)
     torch.testing.assert_close(opened, fused, atol=1e-12, rtol=0)
     sums = torch.ones(3) if case != "nowhere to look" else torch.tensor([1.0, 0.0, 1.0])
     torch.testing.assert_close(weights.sum(-1), sums.double()[:, None, None].expand(3, 2, 5))
@@ -40,7 +40,7 @@ def test_attention_in_the_open_is_the_fused_kernel(case):
 def test_attention_by_hand():
     """Logits 0 and ln 3 after the scale give weights 1/4 and 3/4."""
     query, key = torch.tensor([[[[2.0]]]]), torch.tensor([[[[0.0], [math.log(3) / 2]]]])
-    mixed, weights = attend(query, key, torch.tensor([[[[4.0], [8.0]]]]), weights=True)
+    mixed, weights = attend(query, key, torch.tensor([[[[4.0], [8.0]]]]), need_weights=True)
     torch.testing.assert_close(weights.flatten(), torch.tensor([0.25, 0.75]))
     torch.testing.assert_close(mixed.flatten(), torch.tensor([7.0]))
 
