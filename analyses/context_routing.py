@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analyses.routing import effective_capsules
-from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, mean_interval
 
 MEASURES = ("effective", "used", "fullest_share", "negative")
 DISTANCE_MEASURES = ("coupling", "correlation", "weight")
@@ -139,8 +139,7 @@ def measures(contexts: ContextSpread, samples: int = 1000, seed: int = DEFAULT_S
 
 
 def _mean(values: np.ndarray, samples: int, seed: int) -> dict[str, object]:
-    sums = resampled_sums(np.column_stack([np.ones(len(values)), values]), samples, seed)
-    low, high = percentile_interval(sums[:, 1] / sums[:, 0])
+    low, high = mean_interval(values, samples, seed)
     return {"n": len(values), "value": float(values.mean()), "low": low, "high": high}
 
 

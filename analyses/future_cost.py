@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr, spearmanr
 
-from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, ratio_intervals
 
 Values = Sequence[float] | np.ndarray
 
@@ -68,12 +68,11 @@ def calibration(
     in_bins = np.clip(np.searchsorted(edges, costs[:, 0], side="left") - 1, 0, max(len(edges) - 2, 0))
     sums = np.zeros((len(pairs), max(len(edges) - 1, 1), 2))  # of each sentence and bin: words, realised cost
     np.add.at(sums, (numbers, in_bins), np.column_stack([np.ones(len(costs)), costs[:, 1]]))
-    resampled = resampled_sums(sums.reshape(len(pairs), -1), samples, seed).reshape(-1, *sums.shape[1:])
+    intervals = ratio_intervals(sums[..., 1], sums[..., 0], samples, seed)
     rows = []
     for number in np.unique(in_bins):
-        part, drawn = costs[in_bins == number], resampled[resampled[:, number, 0] > 0, number]
-        interval = percentile_interval(drawn[:, 1] / drawn[:, 0])
-        rows.append((part[:, 0].min(), part[:, 0].max(), len(part), *part.mean(axis=0), *interval))
+        part = costs[in_bins == number]
+        rows.append((part[:, 0].min(), part[:, 0].max(), len(part), *part.mean(axis=0), *intervals[number]))
     columns = ["low_edge", "high_edge", "n", "mean_estimated", "mean_realised", "low", "high"]
     table = pd.DataFrame(rows, columns=columns)
     table.insert(0, "bin", np.arange(1, len(table) + 1))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, mean_interval
 
 TOP = 5  # predicted types per word of a bag
 SIDES = ("past", "future")
@@ -60,6 +60,6 @@ def rates(
         means = np.array([steps.mean() for steps in sentences if len(steps)])
         low = high = float("nan")
         if len(means):
-            low, high = percentile_interval(resampled_sums(means[:, None], samples, seed)[:, 0] / len(means))
+            low, high = mean_interval(means, samples, seed)
         rows.append((side, float(means.mean()) if len(means) else float("nan"), low, high, len(means)))
     return pd.DataFrame(rows, columns=["side", "value", "low", "high", "n"])

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analyses.alignment import Link
 from analyses.attention import word_numbers
-from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, ratio_intervals
 
 GROUPS = ("past", "future", "redundant")
 PAST, FUTURE, REDUNDANT = range(len(GROUPS))
@@ -116,9 +116,8 @@ def flips_in_time(table: pd.DataFrame, samples: int = 1000, seed: int = DEFAULT_
     rows = []
     for measure, changes in (("passes", table["distance"].isin([0, 1])), ("largest", table["largest"].astype(bool))):
         sums = changes.groupby(table["sentence"]).agg(["sum", "size"]).to_numpy(dtype=np.float64)
-        resampled = resampled_sums(sums, samples, seed)
         changed, words = sums.sum(axis=0)
-        interval = percentile_interval(resampled[:, 0] / resampled[:, 1])
+        (interval,) = ratio_intervals(sums[:, :1], sums[:, 1:], samples, seed)
         rows.append((measure, changed / words, *interval, int(words)))
     return pd.DataFrame(rows, columns=columns)
 
@@ -177,17 +176,9 @@ def along(
             bin_numbers = -(-np.arange(1, len(values) + 1) * bins // length) - 1
             np.add.at(sums[sentence, 0], bin_numbers, values)
             np.add.at(sums[sentence, 1], bin_numbers, 1)
-        total, drawn = sums.sum(0), resampled_sums(sums.reshape(len(sums), -1), samples, seed).reshape(-1, 2, bins)
-        for number in np.flatnonzero(total[1]):
-            in_bin = drawn[drawn[:, 1, number] > 0, :, number]
-            interval = percentile_interval(in_bin[:, 0] / in_bin[:, 1])
-            rows.append(
-                (
-                    side,
-                    (number + 0.5) / bins,
-                    total[0, number] / total[1, number],
-                    *interval,
-                    int(total[1, number]),
-                )
-            )
+        total, steps = sums.sum(0)
+        intervals = ratio_intervals(sums[:, 0], sums[:, 1], samples, seed)
+        for number in np.flatnonzero(steps):
+            place, mean = (number + 0.5) / bins, total[number] / steps[number]
+            rows.append((side, place, mean, *intervals[number], int(steps[number])))
     return pd.DataFrame(rows, columns=["side", "place", "value", "low", "high", "n"])

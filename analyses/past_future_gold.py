@@ -17,7 +17,7 @@ import pandas as pd
 
 from analyses.alignment import Link
 from analyses.past_future import REDUNDANT
-from analyses.significance import DEFAULT_SEED, percentile_interval, resampled_sums
+from analyses.significance import DEFAULT_SEED, percentile_interval, ratio_intervals
 
 FAR = 3  # positions: a word further than this from all its counterparts is moved
 WORDS = {"all": "all words", "moved": f"moved by more than {FAR} places"}
@@ -148,11 +148,10 @@ def calibration(
     for row, column in enumerate((np.ones_like(values), values, cell_table["past"].to_numpy(dtype=np.float64))):
         np.add.at(sums[:, row], (sentences, bin_numbers), column)
     total = sums.sum(0)
-    resampled = resampled_sums(sums.reshape(len(numbers), -1), samples, seed).reshape(-1, 3, bins)
+    intervals = ratio_intervals(sums[:, 2], sums[:, 0], samples, seed)
     rows = []
     for bin_index in np.flatnonzero(total[0]):
-        in_bin = resampled[resampled[:, 0, bin_index] > 0, :, bin_index]
-        low, high = percentile_interval(in_bin[:, 2] / in_bin[:, 0])
+        low, high = intervals[bin_index]
         count = total[0, bin_index]
         rows.append(
             (int(bin_index) + 1, total[1, bin_index] / count, total[2, bin_index] / count, low, high, int(count))
@@ -186,12 +185,11 @@ def redundancy(
         [[mass[selected].sum() for selected in (mask, ~mask)] + [mask.sum(), (~mask).sum()]
          for mass, mask in zip(word_masses, masks, strict=True)]
     )  # fmt: skip
-    resampled, total = resampled_sums(sums, samples, seed), sums.sum(0)
+    intervals, total = ratio_intervals(sums[:, :2], sums[:, 2:], samples, seed), sums.sum(0)
     auc = area_under_curve(np.concatenate(word_masses), np.concatenate(masks))
     rows = []
     for column, kind in enumerate(("without", "with")):
         count = total[column + 2]
-        in_kind = resampled[resampled[:, column + 2] > 0]
         mean = total[column] / count if count else float("nan")
-        rows.append((kind, mean, *percentile_interval(in_kind[:, column] / in_kind[:, column + 2]), int(count), auc))
+        rows.append((kind, mean, *intervals[column], int(count), auc))
     return pd.DataFrame(rows, columns=["kind", "mass", "low", "high", "n", "auc"])

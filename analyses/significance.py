@@ -284,6 +284,25 @@ def resampled_together(
     return np.split(resampled_sums(side_by_side, samples, seed, indices), ends, axis=1)
 
 
+def ratio_intervals(
+    numerators: np.ndarray, denominators: np.ndarray, samples: int = 1000, seed: int = DEFAULT_SEED
+) -> np.ndarray:
+    """95 % intervals of ratios of sums, by a bootstrap of sentences: [sentences, k] each -> [k, 2].
+
+    Resamples in which a denominator sums to zero are left out; NaN if all are.
+    """
+    sums = resampled_sums(np.column_stack([numerators, denominators]), samples, seed)
+    above, below = np.split(sums, 2, axis=1)
+    ratios = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+    return np.array([percentile_interval(ratio) for ratio in ratios.T])
+
+
+def mean_interval(values: np.ndarray, samples: int = 1000, seed: int = DEFAULT_SEED) -> tuple[float, float]:
+    """95 % interval of the mean of a value of each sentence [sentences], by a bootstrap of sentences."""
+    ((low, high),) = ratio_intervals(values[:, None], np.ones((len(values), 1)), samples, seed)
+    return float(low), float(high)
+
+
 def percentile_interval(resampled: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     """Percentile interval of n resampled scores [samples]: from the k-th smallest to the k-th largest.
 

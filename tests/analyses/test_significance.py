@@ -262,3 +262,20 @@ def test_unlike_statistics_are_refused():
         significance.sign_test(scores.extract(BASELINE[:5], REFERENCES[:5]), scores.extract(SYSTEM, REFERENCES))
     with pytest.raises(ValueError, match="5, 70 segments cannot share resamples"):
         significance.resampled_together([both("bleu")[0].subset(np.arange(5)), both("bleu")[1]])
+
+
+def test_ratios_of_sums_have_the_intervals_of_shares():
+    """Column by column that of `Shares`; a denominator of no sentence leaves nothing to draw."""
+    drawn = np.random.default_rng(4)
+    below = drawn.integers(0, 3, (40, 3)).astype(float)
+    below[:, 2] = 0
+    above = below * drawn.random((40, 3))
+    found = significance.ratio_intervals(above, below, 200, 7)
+    for column in (0, 1):
+        shares = scores.Shares("share", np.column_stack([above[:, column], below[:, column]]), "")
+        one = significance.bootstrap_interval(shares, 200, 7)
+        np.testing.assert_allclose(found[column], (one.low, one.high))
+    assert np.isnan(found[2]).all()
+    mean = significance.mean_interval(above[:, 0], 200, 7)
+    resampled = significance.resampled_sums(above[:, :1], 200, 7)[:, 0] / 40
+    np.testing.assert_allclose(mean, significance.percentile_interval(resampled))

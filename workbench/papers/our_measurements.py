@@ -185,10 +185,10 @@ def _mean(values: tuple[np.ndarray, ...]) -> tuple[float, float, float]:
     """The mean over sentences with its 95% bootstrap interval."""
     import numpy as np
 
-    from analyses.significance import percentile_interval, resampled_sums
+    from analyses.significance import mean_interval
 
-    column = np.asarray(values, dtype=np.float64)[:, None]
-    return float(column.mean()), *percentile_interval(resampled_sums(column)[:, 0] / len(column))
+    column = np.asarray(values, dtype=np.float64)
+    return float(column.mean()), *mean_interval(column)
 
 
 def benchmark_engines(results: Path) -> list[Record]:
