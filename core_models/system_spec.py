@@ -50,7 +50,10 @@ def describe(name: str) -> ModelConfig:
     for part in parts:
         options_of(part.kind, part.options)
     _check_preset(name, model)
-    return parse(ModelConfig, {**model, "mechanisms": [{part.kind: part.options} for part in parts]}, where=name)
+    config = parse(ModelConfig, {**model, "mechanisms": [{part.kind: part.options} for part in parts]}, where=name)
+    if "embedding" in model and config.backbone == "transformer" and config.embedding != config.d_model:
+        raise ConfigError(f"{name}: embedding: a Transformer's is d_model, {config.d_model}; leave it out")
+    return config
 
 
 _MODEL_KEYS = tuple(key for key in ModelConfig.model_fields if key != "mechanisms")

@@ -105,6 +105,7 @@ def test_changing_a_system_leaves_the_catalogue_alone():
             "pfrnn+future-cost-2:future_costs.weight=1",
             r"no part of this system has an option 'future_costs.weight'; did you mean 'future_cost.weight'\?",
         ),
+        ("transformer:preset=tiny,embedding=7", "embedding: a Transformer's is d_model, 64; leave it out"),
         ("transformer:d_model=65,preset=tiny", "heads: 2 does not divide d_model 65"),
         ("transformer:norm=middle", r"norm: input should be 'pre' or 'post' \(given: 'middle'\)"),
         ("gdr:losses=[bow,bca", r"gdr:losses=\[bow,bca: losses=\[bow: the value is not readable as YAML"),
