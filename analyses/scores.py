@@ -30,7 +30,10 @@ OPTIONAL = (meteor.NAME,)  # counted by libraries that need not be there
 
 @dataclass(frozen=True)
 class Preset:
-    """Metric settings. description: shown beside the choice; bleu: options of BLEU only; lowercase: of every metric."""
+    """Metric settings. description: shown beside the choice; bleu: options of BLEU only; lowercase: of every metric.
+
+    TER ignores case and tokenizes by its own rules under each.
+    """
 
     description: str
     bleu: Mapping[str, Any] = field(default_factory=dict)
@@ -46,7 +49,7 @@ class Preset:
 # multi-bleu.perl neither tokenizes nor smooths; multi-bleu-detok.perl and mteval tokenize as 13a does.
 _MULTI_BLEU = {"tokenize": "none", "smooth_method": "none"}
 PRESETS: dict[str, Preset] = {
-    "default": Preset("sacreBLEU as it comes: BLEU with the 13a tokenizer, case-sensitive; TER always ignores case"),
+    "default": Preset("sacreBLEU's defaults: 13a tokenizer, case-sensitive"),
     "lowercase": Preset("13a tokenizer, case-insensitive", lowercase=True),
     "intl": Preset("international tokenizer (mteval-v14), case-sensitive", {"tokenize": "intl"}),
     "zh": Preset("Chinese output: Chinese characters are words", {"tokenize": "zh"}),

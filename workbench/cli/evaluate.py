@@ -54,6 +54,7 @@ def check_preset(name: str) -> str:
 
     if name == "list":
         say("\n".join(f"{preset:16} {PRESETS[preset].description}" for preset in PRESETS))
+        say("TER ignores case and tokenizes by its own rules under each.")
         raise typer.Exit
     name = FORMER_PRESETS.get(name, name)
     if name not in PRESETS:
