@@ -6,7 +6,6 @@ copy of the output matrix. Published: l(u, v) = u^T W v + b of the plain differe
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
 import torch
@@ -28,7 +27,8 @@ class ChangeHead(nn.Module):
             nn.init.xavier_uniform_(linear.weight)
         if mapped:
             nn.init.zeros_(self.map.bias)
-        self.output_matrix = partial(self._of, spec)
+        assert spec.output_matrix is not None  # every backbone lends it
+        self.output_matrix = spec.output_matrix
         self.matrix: nn.Parameter | None = None
         self.bias: nn.Parameter | None = None
         if untied:
@@ -36,19 +36,14 @@ class ChangeHead(nn.Module):
             self.matrix = nn.Parameter(matrix.detach().clone())
             self.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach().clone())
 
-    @staticmethod
-    def _of(spec: BackboneSpec) -> tuple[Tensor, Tensor | None]:
-        assert spec.output_matrix is not None  # every backbone lends it
-        return spec.output_matrix()
-
     def rows(self, words: Tensor) -> Tensor:
         """The rows of the matrix that score these words: [...] -> [..., output]."""
         return (self.output_matrix()[0] if self.matrix is None else self.matrix)[words]
 
-    def copy(self, spec: BackboneSpec) -> None:
+    def copy(self) -> None:
         """Initialize an untied matrix with the current output matrix."""
         if self.matrix is not None and self.bias is not None:
-            matrix, bias = self._of(spec)
+            matrix, bias = self.output_matrix()
             with torch.no_grad():
                 self.matrix.copy_(matrix)
                 self.bias.zero_() if bias is None else self.bias.copy_(bias)

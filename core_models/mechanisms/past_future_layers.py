@@ -214,7 +214,7 @@ class PastFutureLayers(Mechanism):
     def begin_from(self, spec: BackboneSpec, fresh: Collection[str]) -> None:
         for side, head in self.heads.items():
             if f"heads.{side}.matrix" in fresh:
-                head.copy(spec)
+                head.copy()
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:

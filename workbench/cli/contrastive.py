@@ -65,8 +65,6 @@ def contrastive_eval(
         refuse(f"--tag {tag}: no item has the tag {unknown[0]!r}; there is {', '.join(known) or 'none'}")
     for opened_run in opened:
         with bar(f"scoring with {opened_run.name}") as show:
-            path = contrastive.score_items(
-                opened_run, items, name, origin, device, step=show
-            )  # fmt: skip
+            path = contrastive.score_items(opened_run, items, name, origin, device, step=show)
         say(str(path), err=True)
     print_table(contrastive.accuracy_table(contrastive.read_all(opened, name), tag))

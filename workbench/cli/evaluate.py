@@ -108,8 +108,8 @@ def evaluate(
     """Score translations of test sets, translating first where needed; intervals are 95% bootstrap.
 
     A test set is translated if it has no translation yet, or one with other settings than those of --search or by
-    another engine than that of --engine. With
-    --launcher submitit tasks of an array translate and count; once all is done, the same command prints the table.
+    another engine than --engine. With --launcher submitit tasks of an array translate and count; once all is done, the
+    same command prints the table.
     """
     from workbench.evaluation.dealt import Statistics
     from workbench.evaluation.scoring import Counting, metric_names
