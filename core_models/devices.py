@@ -24,6 +24,13 @@ def check_device(device: str) -> None:
         raise ConfigError(f"device {device!r}: PyTorch finds no such device here; {_available()}")
 
 
+def usable(device: str) -> str:
+    """The device, "auto" resolved; raises ConfigError as `check_device` does."""
+    device = resolved(device)
+    check_device(device)
+    return device
+
+
 def _available() -> str:
     cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
     return f"use {' or '.join(['cpu', *cuda])}" + ("" if cuda else " (there is no CUDA device)")

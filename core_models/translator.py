@@ -22,7 +22,7 @@ from core_models.decoding.inference import Inference
 from core_models.decoding.inputs import EncodedInputs, Texts
 from core_models.decoding.memory_batching import Capacity, TooLarge, batches
 from core_models.decoding.outputs import HypothesisDecoder, Translation, TranslatorError
-from core_models.devices import check_device, resolved
+from core_models.devices import usable
 from core_models.system import System
 from core_models.text.documents import ContextUse, context_entries
 from core_models.text.vocabulary import Vocabulary
@@ -366,8 +366,7 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
         raise TranslatorError("no run to load: name one, or several as an ensemble")
-    device = resolved(device)
-    check_device(device)
+    device = usable(device)
     opened = [open_trained(reference, device) for reference in paths]
     first = opened[0]
     for other in opened[1:]:

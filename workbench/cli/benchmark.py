@@ -82,7 +82,10 @@ def benchmark_speed(
     """
     names = [_in_preset(name, preset) for name in systems or ["transformer", "future-cost-1", "future-cost-2"]]
     precisions, length_mixes = precision or ["float32"], _lengths(lengths)
-    _check(names, precisions, preset, device)
+    from core_models.devices import usable
+
+    _check(names, precisions, preset)
+    device = usable(device)
     if peers is not None and lengths is not None:
         refuse("--lengths: other engines are measured on one mix of lengths; leave out --peers")
     if decoding_only and compile_routing:
@@ -192,9 +195,8 @@ def _table(planned: Planned, measurements: Measurements) -> pd.DataFrame:
     return pd.concat([efficiency.table(records) for records in rounds if records], ignore_index=True)
 
 
-def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device: str) -> None:
+def _check(names: Sequence[str], precisions: Sequence[str], preset: str) -> None:
     """Refuse systems and settings that cannot be measured, before the first measurement."""
-    from core_models.devices import check_device
     from core_models.system_spec import describe
     from workbench.benchmark.workload import SHAPES
 
@@ -202,7 +204,6 @@ def _check(names: Sequence[str], precisions: Sequence[str], preset: str, device:
         refuse(f"--preset {preset}: choose {' or '.join(SHAPES)}")
     for name in names:
         describe(name)
-    check_device(device)
     for twice in (value for values in (names, precisions) for value in values if values.count(value) > 1):
         refuse(f"{twice} is named twice; name each once")
     for precision in precisions:
@@ -241,11 +242,11 @@ def benchmark_profile(
     """Profile the operators of training steps and of beam search, on the shape of `workbench benchmark speed`."""
     import pandas as pd
 
-    from core_models.devices import check_device
+    from core_models.devices import usable
     from workbench.benchmark.profiling import profile
     from workbench.benchmark.workload import Shape
 
-    check_device(device)
+    device = usable(device)
     _check_precision(precision)
     few = Shape(steps=4, warmup=1, sentences=40, repeats=1)
     profiled = profile(_in_preset(system, "small"), few, precision, device, threads)

@@ -268,13 +268,16 @@ def whole_numbers(text: str, option: str, least: int = 1) -> list[int]:
 def run_named(baseline: str | None, paths: Sequence[Path], runs: Sequence[Run]) -> str:
     """The name of the baseline: the first run, or the one that is named so, or typed so on the command line.
 
-    Pages name a run by more of its path than commands do, so a path that ends in a run's name is this run too.
+    Pages name a run by more or less of its path than commands do, so either name may end in the other.
     """
     if baseline is None:
         return runs[0].name
     for path, run in zip(paths, runs, strict=True):
         if baseline in (run.name, str(path)) or baseline.endswith(f"/{run.name}"):
             return run.name
+    ending = [run.name for run in runs if run.name.endswith(f"/{baseline}")]
+    if len(ending) == 1:
+        return ending[0]
     return refuse(f"--baseline {baseline}: it is not among the runs: {', '.join(run.name for run in runs)}")
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from analyses.scores import PRESETS
 from core_models.system_builder import build, parameters
 from core_models.system_catalogue import SYSTEMS, catalogue
 from workbench import cli
+from workbench.cli.shared import run_named
 from workbench.evaluation import scoring
 from workbench.store import segment_annotations
 from workbench.store.runs import open_run
@@ -230,6 +232,21 @@ def test_compare_prints_the_comparison_table(graded_runs, method):
     ]
 
 
+@pytest.mark.parametrize("name", ["demo/future-cost-2", "future-cost-2", "{folder}", "runs/demo/future-cost-2"])
+def test_a_baseline_is_a_run_by_its_name_or_path(copied_runs, name):
+    paths = [copied_runs / "demo" / one for one in ("transformer", "future-cost-2")]
+    runs = [replace(open_run(path), name=f"demo/{path.name}") for path in paths]
+    assert run_named(None, paths, runs) == "demo/transformer"
+    assert run_named(name.format(folder=paths[1]), paths, runs) == "demo/future-cost-2"
+
+
+def test_a_baseline_that_several_runs_may_be_is_refused(graded_runs, capsys):
+    runs = [replace(run, name=f"{number}/transformer") for number, run in enumerate(graded_runs)]
+    with pytest.raises(SystemExit):
+        run_named("transformer", [run.folder for run in graded_runs], runs)
+    assert "--baseline transformer: it is not among the runs: 0/transformer" in capsys.readouterr().err
+
+
 def test_runs_are_listed_the_broken_with_their_reason(copied_runs):
     (copied_runs / "demo" / "future-cost-1" / "config.yaml").write_text("name: x")
     (copied_runs / "demo" / "future-cost-2" / "weights.safetensors").unlink()
@@ -274,8 +291,9 @@ def test_a_figure_is_drawn_into_a_file_a_table_or_a_folder(graded_runs, tmp_path
 
 
 def test_ways_of_counting_are_listed_without_a_run():
-    listed = [line.split()[0] for line in invoke("evaluate", "--preset", "list").splitlines()]
-    assert listed == list(PRESETS)
+    *presets, note = invoke("evaluate", "--preset", "list").splitlines()
+    assert [line.split()[0] for line in presets] == list(PRESETS)
+    assert note.startswith("TER ignores case")
 
 
 def test_an_analysis_of_sentences_has_the_labels_that_the_page_keeps(folders):
