@@ -337,7 +337,8 @@ class SearchConfig(Section):
     # At most 6: a million pieces to this power is in float32 yet.
     length_penalty: float = Field(0.6, ge=0, le=6, description="exponent of the length; 0: no penalty")
     penalty: Literal["gnmt", "power"] = Field(
-        "power", description="the divisor of log P: length^length_penalty, or ((5 + length) / 6)^length_penalty"
+        "power",
+        description="the divisor of log P; power: length^length_penalty; gnmt: ((5 + length) / 6)^length_penalty",
     )
     penalty_offset: int = Field(
         0,
@@ -367,8 +368,8 @@ class SearchConfig(Section):
     )
     test_loss: TestLoss = Field(
         "as_built",
-        description="distributions of PAST and FUTURE losses: left out, averaged into the system's own, or as its own "
-        "test_loss says",
+        description="distributions of PAST and FUTURE losses; as_built: as the system's own test_loss says; none: left "
+        "out; step_mean_prob: averaged into the system's own",
     )
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ import typer
 
 from workbench.cli.groups import App, Group
 from workbench.cli.numbers import Resamples
-from workbench.cli.shared import RunPaths, TestName, app, data_app, print_table, refuse, run_named
+from workbench.cli.shared import BaselineName, RunPaths, TestName, app, data_app, print_table, refuse, run_named
 from workbench.cli.terminal import say
 
 
@@ -84,7 +84,7 @@ def adequacy_coverage(
     scheme: Annotated[
         str, typer.Option(help="Groups of source lengths in words: short, tens, width:N or quantiles:N")
     ] = "short",
-    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
+    baseline: BaselineName = None,
     over_seeds: Annotated[
         bool, typer.Option(help="Treat runs of a system as its seeds: means and tests over them, over all lengths")
     ] = False,

@@ -25,6 +25,7 @@ from workbench.cli.arrays import (
 )
 from workbench.cli.numbers import Resamples
 from workbench.cli.shared import (
+    BaselineName,
     Device,
     Metrics,
     RunPaths,
@@ -164,7 +165,7 @@ def _without_single_test(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:
 def compare(
     runs: RunPaths,
     test: TestNames = None,
-    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
+    baseline: BaselineName = None,
     method: Annotated[
         str,
         typer.Option(help="Significance test: bootstrap, randomization, sign or bootstrap-sacrebleu (its rule for p)"),
@@ -176,7 +177,7 @@ def compare(
         bool, typer.Option("--latex", help="Print the scores as a LaTeX table (booktabs) instead")
     ] = False,
 ) -> None:
-    """Test runs against a baseline on the same test sets; p-values also after Holm's correction, over all of them."""
+    """Test runs against a baseline on the same test sets; p also after Holm's correction, for each metric by itself."""
     from workbench.evaluation.scoring import Counting, check_method, metric_names
     from workbench.store.runs import open_runs
     from workbench.store.search_settings import search_note

@@ -10,6 +10,7 @@ import typer
 
 from workbench.cli.groups import App, Group
 from workbench.cli.shared import (
+    BaselineName,
     FigureOptions,
     Files,
     NamingCommand,
@@ -71,7 +72,7 @@ def figure_draw(
     ] = None,
     test: TestName = "test",
     sentence: Annotated[int, typer.Option(help="Number of the sentence, from 0", min=0)] = 0,
-    baseline: Annotated[str | None, typer.Option(help="Name of the baseline run; the first by default")] = None,
+    baseline: BaselineName = None,
     option: FigureOptions = None,
     width: Width = None,
     font: FontName = None,

@@ -265,6 +265,12 @@ def whole_numbers(text: str, option: str, least: int = 1) -> list[int]:
     return list(dict.fromkeys(map(int, parts)))
 
 
+BaselineName = Annotated[
+    str | None,
+    typer.Option("--baseline", help="Baseline run, by its path or the end of its name; the first by default"),
+]
+
+
 def run_named(baseline: str | None, paths: Sequence[Path], runs: Sequence[Run]) -> str:
     """The name of the baseline: the first run, or the one that is named so, or typed so on the command line.
 
@@ -272,6 +278,7 @@ def run_named(baseline: str | None, paths: Sequence[Path], runs: Sequence[Run]) 
     """
     if baseline is None:
         return runs[0].name
+    baseline = baseline.rstrip("/")
     for path, run in zip(paths, runs, strict=True):
         if baseline in (run.name, str(path)) or baseline.endswith(f"/{run.name}"):
             return run.name

@@ -1,4 +1,4 @@
-"""Entropy, rank and best word; the layer lens; attention of the search's own path against that of the forced pass."""
+"""Entropy, rank and best word; the logit lens; attention of the search's own path against that of the forced pass."""
 
 import math
 

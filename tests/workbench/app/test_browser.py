@@ -72,7 +72,7 @@ def test_from_start_to_a_pdf_of_two_beam_trees(address, browser, tmp_path):
     page.keyboard.press("n")
     page.wait_for_url("**sentence=1**")
     assert query(page)["runs"] == ["demo/transformer", "demo/future-cost-2"]
-    page.get_by_text("Side by side").wait_for()
+    page.get_by_text("Both systems").wait_for()
     find = page.get_by_label("Find a sentence")
     find.press_sequentially("npn")
     assert find.input_value() == "npn"

@@ -96,7 +96,7 @@ def test_our_bootstrap_and_sacrebleus_own_say_the_same():
     p_value = table.dropna(subset=["p_value"]).set_index(["engine", "stage"]).p_value
     ours, theirs = p_value["nmt-workbench"], p_value["sacrebleu"]
     assert ours["bootstrap, 200 resamples"] == theirs["statistics and bootstrap, 200 resamples"]
-    swapped = ours["randomisation, 500 trials"], theirs["statistics and randomisation, 500 trials"]
+    swapped = ours["randomization, 500 trials"], theirs["statistics and randomization, 500 trials"]
     assert abs(swapped[0] - swapped[1]) < 3 * (0.25 / 500) ** 0.5 * 2**0.5
 
 

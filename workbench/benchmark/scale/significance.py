@@ -35,7 +35,7 @@ def _ours(stages: Stages, references: list[str], written: dict[str, list[str]], 
     with stages.stage(f"bootstrap, {samples:,} resamples"):
         drawn = significance.paired_bootstrap(extracted[_BASELINE], extracted[_SYSTEM], samples, rule="sacrebleu")
     stages.rows[-1]["p_value"] = drawn.p_value
-    with stages.stage(f"randomisation, {trials:,} trials"):
+    with stages.stage(f"randomization, {trials:,} trials"):
         swapped = significance.approximate_randomization(extracted[_BASELINE], extracted[_SYSTEM], trials)
     stages.rows[-1]["p_value"] = swapped.p_value
     with stages.stage("sign test"):
@@ -50,7 +50,7 @@ def _sacrebleu(stages: Stages, references: list[str], written: dict[str, list[st
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
     for name, kind, draws in (
         (f"statistics and bootstrap, {samples:,} resamples", "bs", samples),
-        (f"statistics and randomisation, {trials:,} trials", "ar", trials),
+        (f"statistics and randomization, {trials:,} trials", "ar", trials),
     ):
         with stages.stage(name):
             test = PairedTest(list(written.items()), {"BLEU": BLEU(references=[references])}, None, kind, draws)

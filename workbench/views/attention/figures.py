@@ -1,4 +1,4 @@
-"""Figures of one force-decoded sentence: attention, alignment, token probabilities, layer lens.
+"""Figures of one force-decoded sentence: attention, alignment, token probabilities, logit lens.
 
 Each figure force-decodes the sentence with the runs (`workbench.evaluation.live_trace`), analyzes the arrays and plots
 the tables.
@@ -329,7 +329,7 @@ def _layer_lens(request: Request, options: ForcedOptions) -> Figure:
     traces = _traces(request, options)
     shown = {name: trace for name, trace in traces.items() if "lens.log_prob" in trace.trace}
     if not shown:
-        raise RunError(f"the layer lens reads the layers of a Transformer decoder; without them: {', '.join(traces)}")
+        raise RunError(f"the logit lens reads the layers of a Transformer decoder; without them: {', '.join(traces)}")
     missing = [name for name in traces if name not in shown]
     tables = []
     for name, trace in shown.items():

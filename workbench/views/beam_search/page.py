@@ -12,7 +12,7 @@ from workbench.store.runs import short_names
 from workbench.views.beam_search import controls, node_selection
 from workbench.views.beam_search.measure import has_trees, longest_search
 
-VIEWS = {"both": "Side by side", "difference": "Difference", "one": "One system"}
+VIEWS = {"both": "Both systems", "difference": "Difference", "one": "One system"}
 
 heading("Beam trees", "The hypotheses that each search considered, from left to right; the best one lies straight.")
 frame = empty_states.require_runs()

@@ -27,8 +27,8 @@ class BucketOptions(FigureOptions):
     )
     scheme: str = Field(
         "",
-        description="gdr (steps of ten to 50), short (of five to 25), width:10, quantiles:6, frequency (0, 1 to 4, …);"
-        " gdr unless told, of frequencies frequency",
+        description="tens (steps of ten to 50), short (steps of five to 25), width:10, quantiles:6, frequency (0, 1 to "
+        "4, …); by default tens, for frequencies frequency",
     )
     counts: Literal["test", "training"] = Field("test", description="The text that frequencies are counted in")
     labels: str = Field("", description="A file with a label a line or a table of labels, or document")

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from workbench.app.components import empty_states, figure_view
+from analyses.buckets import FORMER_PRESETS
+from workbench.app.components import empty_states, figure_view, page_sections
 from workbench.app.frame import heading
 from workbench.evaluation import bucketed_scores
 from workbench.evaluation.word_frequencies import COUNTED
@@ -62,6 +63,7 @@ if measure == "label":
 else:
     schemes = FREQUENCY_SCHEMES if measure in bucketed_scores.FREQUENCIES else SCHEMES
     key = "steps" if measure in bucketed_scores.FREQUENCIES else "scheme"
+    page_sections.read_old_label(key, FORMER_PRESETS)
     options["scheme"] = columns[2].selectbox(
         "Buckets", list(schemes), format_func=schemes.__getitem__, key=key, bind="query-params",
         help="Quantiles hold about as many sentences each; steps of ten to 50 are those of Zheng 2019",

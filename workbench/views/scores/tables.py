@@ -8,8 +8,8 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
-from analyses.scores import PRESETS
-from workbench.app.components import figure_view
+from analyses.scores import FORMER_PRESETS, PRESETS
+from workbench.app.components import figure_view, page_sections
 from workbench.app.components.figure_view import Stamps, stamps
 from workbench.app.frame import Frame, escape_markdown
 from workbench.evaluation import scoring
@@ -68,6 +68,7 @@ def _comparison(
 def choose_counting(references: int) -> Counting:
     """Controls of scoring: a preset and, with several references, one of them or all."""
     left, right = st.columns(2)
+    page_sections.read_old_label("preset", FORMER_PRESETS)
     preset = left.selectbox(
         "Metric settings (sacreBLEU signature)",
         list(PRESETS),

@@ -10,7 +10,7 @@ from workbench.views.help import tables as help_tables
 
 ASKED_FOR = (
     "run", "system", "test set", "beam", "pruned", "length penalty", "coverage difference ratio", "bootstrap", "AER",
-    "approximate randomisation", "Holm", "completeness", "entropy", "rank", "future cost",
+    "approximate randomization", "Holm", "completeness", "entropy", "rank", "future cost",
 )  # fmt: skip
 
 
@@ -26,7 +26,8 @@ def test_terms_are_told_once_and_lead_to_pages_that_are_there():
     [
         ("CDR", "Coverage difference ratio"),
         ("pruned", "Pruned"),
-        ("logit", "Layer lens"),
+        ("logit", "Logit lens"),
+        ("randomis", "Approximate randomization"),
         (" holm ", "Holm's correction"),
     ],
 )

@@ -192,3 +192,8 @@ def test_curves_draw_what_was_logged(runs):
         np.testing.assert_allclose(loss["x"], rows["tokens"])
         assert len(rate["y"]) == len(loss["y"])
     assert "log" in {axis.get("type") for key, axis in chart["layout"].items() if key.startswith("yaxis")}
+
+
+def test_old_links_keep_their_presets(runs):
+    assert open_page("scores", preset="dla").selectbox(key="preset").value == "dou-2019"
+    assert open_page("lengths", scheme="gdr").selectbox(key="scheme").value == "tens"
