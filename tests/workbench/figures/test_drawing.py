@@ -159,7 +159,7 @@ CASES = {
         ALL,
         {},
         (*SHORT, "reference"),
-        lambda f, r: _check_lengths(f, r, "mean length", "mean_output_length"),
+        lambda f, r: _check_lengths(f, r, "mean length (words)", "mean_output_length"),
     ),
     "training-curves": (ALL, {}, SHORT, _check_training),
     "beam-tree": (slice(1), TREE, ("best path",), lambda f, r: _check_tree(_nodes(f), r.runs[0], r)),

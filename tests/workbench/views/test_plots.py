@@ -189,9 +189,18 @@ def test_training_curves_smooth_only_when_told():
     assert "Dark: exponential mean" in training.training_curves(table, smoothing=0.5).caption
     few = training.training_curves(table[:12], smoothing=0.5)  # too few to be smoothed
     assert [mark.y for mark in marks_of(few, Line)] == ["value"]
-    assert few.caption.endswith("against update. Lines of fewer than 30 values are as logged.")
+    assert few.caption.endswith("Lines of fewer than 30 values are as logged. Losses are nats per target token.")
     with pytest.raises(ValueError, match="no run logged 'dev_los'; logged are train_loss"):
         training.training_curves(table, ["dev_los"])
+
+
+def test_train_losses_beside_dev_losses_say_what_they_count():
+    table = pd.DataFrame({"run": "gdr", "step": [1, 1, 1], "value": 1.0})
+    named = table.assign(name=["train_main_loss", "dev_main_loss", "learning_rate"])
+    both = "Those of training are with dropout and label smoothing, those of dev without."
+    assert both in training.training_curves(named).caption
+    assert both not in training.training_curves(named, ["dev_main_loss"]).caption
+    assert "nats" not in training.training_curves(named, ["learning_rate"]).caption
 
 
 def test_training_curves_that_end_alike_have_no_order():

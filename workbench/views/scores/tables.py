@@ -68,7 +68,10 @@ def _comparison(
 def choose_counting(references: int) -> Counting:
     """Controls of scoring: a preset and, with several references, one of them or all."""
     left, right = st.columns(2)
-    page_sections.read_old_label("preset", FORMER_PRESETS)
+    asked = st.query_params.get("preset", "")  # NAME: DESCRIPTION, whatever it is called and described as today
+    name = FORMER_PRESETS.get(asked.partition(":")[0], asked.partition(":")[0])
+    if name in PRESETS:
+        page_sections.read_old_label("preset", {asked: name})
     preset = left.selectbox(
         "Metric settings (sacreBLEU signature)",
         list(PRESETS),

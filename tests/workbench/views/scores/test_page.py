@@ -195,5 +195,6 @@ def test_curves_draw_what_was_logged(runs):
 
 
 def test_old_links_keep_their_presets(runs):
-    assert open_page("scores", preset="dla").selectbox(key="preset").value == "dou-2019"
+    for asked in ("dla", "dla: Dou 2019: NIST BLEU", "dou-2019: Dou 2019, as it was described once"):
+        assert open_page("scores", preset=asked).selectbox(key="preset").value == "dou-2019"
     assert open_page("lengths", scheme="gdr").selectbox(key="scheme").value == "tens"
