@@ -9,7 +9,7 @@ import typer
 
 from workbench.cli.groups import App, Group
 from workbench.cli.numbers import Resamples
-from workbench.cli.shared import BaselineName, RunPaths, TestName, app, data_app, print_table, refuse, run_named
+from workbench.cli.shared import BaselineName, RunPaths, TestName, app, baseline_name, data_app, print_table, refuse
 from workbench.cli.terminal import say
 
 
@@ -99,4 +99,4 @@ def adequacy_coverage(
             refuse("--over-seeds takes all lengths as one and the first run's system as the baseline: give it alone")
         print_table(over_seeds_table(opened, test))
         return
-    print_table(exact_table(opened, test, run_named(baseline, runs, opened), scheme))
+    print_table(exact_table(opened, test, baseline_name(baseline, runs, opened), scheme))

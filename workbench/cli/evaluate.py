@@ -31,9 +31,9 @@ from workbench.cli.shared import (
     RunPaths,
     TestNames,
     app,
+    baseline_name,
     print_table,
     refuse,
-    run_named,
 )
 from workbench.cli.terminal import say
 from workbench.cli.translate import ENGINES, Search, check_engine, search_changes, translate_test_set, translating
@@ -194,7 +194,7 @@ def compare(
         for run in run_list:
             run.translations(name)  # raises with the command that translates it, if missing
     counting, names = Counting(preset, reference), metric_names(metrics)
-    base = run_named(baseline, runs, run_list)
+    base = baseline_name(baseline, runs, run_list)
     comparisons = _without_single_test(tests, comparison_table(run_list, tests, base, method, names, counting))
     if latex:
         say(_latex(run_list, tests, names, counting, comparisons, base))

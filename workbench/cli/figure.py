@@ -17,13 +17,13 @@ from workbench.cli.shared import (
     RunsRoot,
     TestName,
     app,
+    baseline_name,
     need_folder,
     need_runs,
     pairs,
     print_aligned,
     print_options,
     refuse,
-    run_named,
 )
 from workbench.cli.terminal import say
 
@@ -88,7 +88,7 @@ def figure_draw(
     if spec_of(name).needs_runs:
         need_runs(run)
     opened, chosen = _opened(run or [], palette_runs or [])
-    base = run_named(baseline, run or [], opened) if baseline else None
+    base = baseline_name(baseline, run or [], opened) if baseline else None
     drawn = draw(name, Request(opened, test, sentence, base, pairs(option, "--option"), chosen))
     _write_figure(replace(drawn, font=typeface or drawn.font), out, size)
 

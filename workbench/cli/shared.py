@@ -271,7 +271,7 @@ BaselineName = Annotated[
 ]
 
 
-def run_named(baseline: str | None, paths: Sequence[Path], runs: Sequence[Run]) -> str:
+def baseline_name(baseline: str | None, paths: Sequence[Path], runs: Sequence[Run]) -> str:
     """The name of the baseline: the first run, or the one that is named so, or typed so on the command line.
 
     Pages name a run by more or less of its path than commands do, so either name may end in the other.

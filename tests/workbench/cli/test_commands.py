@@ -20,7 +20,7 @@ from analyses.scores import PRESETS
 from core_models.system_builder import build, parameters
 from core_models.system_catalogue import SYSTEMS, catalogue
 from workbench import cli
-from workbench.cli.shared import run_named
+from workbench.cli.shared import baseline_name
 from workbench.evaluation import scoring
 from workbench.store import segment_annotations
 from workbench.store.runs import open_run
@@ -236,14 +236,14 @@ def test_compare_prints_the_comparison_table(graded_runs, method):
 def test_a_baseline_is_a_run_by_its_name_or_path(copied_runs, name):
     paths = [copied_runs / "demo" / one for one in ("transformer", "future-cost-2")]
     runs = [replace(open_run(path), name=f"demo/{path.name}") for path in paths]
-    assert run_named(None, paths, runs) == "demo/transformer"
-    assert run_named(name.format(folder=paths[1]), paths, runs) == "demo/future-cost-2"
+    assert baseline_name(None, paths, runs) == "demo/transformer"
+    assert baseline_name(name.format(folder=paths[1]), paths, runs) == "demo/future-cost-2"
 
 
 def test_a_baseline_that_several_runs_may_be_is_refused(graded_runs, capsys):
     runs = [replace(run, name=f"{number}/transformer") for number, run in enumerate(graded_runs)]
     with pytest.raises(SystemExit):
-        run_named("transformer", [run.folder for run in graded_runs], runs)
+        baseline_name("transformer", [run.folder for run in graded_runs], runs)
     assert "--baseline transformer: it is not among the runs: 0/transformer" in capsys.readouterr().err
 
 
