@@ -14,10 +14,10 @@ from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.layers.deferred_linear import DeferredProducts
 from core_models.layers.dropout import Dropout
 from core_models.layers.positional_embedding import PositionalEmbedding
-from core_models.layers.recurrent import RECURRENCE, GatedUnit
+from core_models.layers.recurrent import RECURRENCE, RecurrentCell
 
 
-def read(unit: GatedUnit, inputs: Tensor, first: Tensor, mask: Tensor | None, backwards: bool = False) -> Tensor:
+def read(unit: RecurrentCell, inputs: Tensor, first: Tensor, mask: Tensor | None, backwards: bool = False) -> Tensor:
     """Run a cell over inputs [S, N, e] from an initial state [S, ...]: the hidden vectors of all positions, [S, N, d].
 
     At padding, where mask [S, N] is False, the state is unchanged.
@@ -43,7 +43,7 @@ def _padded(mask: Tensor) -> list[Tensor | None]:
     return [None if full else column for full, column in zip(whole, mask.unbind(1), strict=True)]
 
 
-def read_both_ways(ahead: GatedUnit, back: GatedUnit, embedded: Tensor, mask: Tensor) -> Tensor:
+def read_both_ways(ahead: RecurrentCell, back: RecurrentCell, embedded: Tensor, mask: Tensor) -> Tensor:
     """Encode embedded words in both directions: [S, I, e] with mask [S, I] -> annotations [S, I, 2 d]."""
     hidden = embedded.new_zeros(len(embedded), ahead.width)
     ways = (

@@ -25,7 +25,7 @@ from core_models.interface.mechanism_stack import ActiveMechanisms
 from core_models.interface.search_state import FixedShapes
 from core_models.layers.dropout import Dropout
 from core_models.layers.embeddings import embedding_tables
-from core_models.layers.recurrent import CELLS, RECURRENCE, AdditiveAttention, GatedUnit
+from core_models.layers.recurrent import CELLS, RECURRENCE, AdditiveAttention, RecurrentCell
 
 
 class RNNSearch(nn.Module):
@@ -68,7 +68,7 @@ class RNNSearch(nn.Module):
             elif isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
         for module in self.modules():
-            if isinstance(module, GatedUnit):
+            if isinstance(module, RecurrentCell):
                 module.initialize()
 
     @property

@@ -14,10 +14,10 @@ from core_models.layers.tanh import tanh
 RECURRENCE = "recurrence"  # name of the sequential steps in a profile
 
 
-class GatedUnit(nn.Module):
-    """GRU (Cho 2014): h = u * h_prev + (1 - u) * tanh(x W + r * (h_prev U)). Works on [..., d]."""
+class RecurrentCell(nn.Module):
+    """Base of the cells. A state is a hidden vector [..., d], with what a cell remembers beside it."""
 
-    gates = 3
+    gates: int
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
@@ -31,20 +31,12 @@ class GatedUnit(nn.Module):
             nn.init.orthogonal_(part)
 
     def forward(self, projected: Tensor, state: Tensor) -> Tensor:
-        """The new state; `projected` is from_input(x) [..., 3 d], which callers compute for all positions at once."""
+        """The new state; `projected` is from_input(x), which callers compute for all positions at once."""
         return self.combine(projected, self.from_state(self.hidden(state)), state)
 
     def combine(self, projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-        """The new state from from_input(x) and from_state(hidden) [..., 3 d] and the previous state."""
-        update, candidate = self.gated(projected, recurrent)
-        return candidate + update * (state - candidate)
-
-    def gated(self, projected: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor]:
-        """Update gate (share of the state that is kept) and candidate: [..., d] each."""
-        input_gates, input_candidate = projected.split((2 * self.width, self.width), dim=-1)
-        state_gates, state_candidate = recurrent.split((2 * self.width, self.width), dim=-1)
-        reset, update = torch.sigmoid(input_gates + state_gates).chunk(2, dim=-1)
-        return update, torch.tanh(input_candidate + reset * state_candidate)
+        """The new state from from_input(x) and from_state(hidden) [..., gates d] and the previous state."""
+        raise NotImplementedError
 
     def first(self, hidden: Tensor) -> Tensor:
         """The initial state with this hidden vector."""
@@ -59,7 +51,25 @@ class GatedUnit(nn.Module):
         return hidden
 
 
-class LongShortTermUnit(GatedUnit):
+class GRUCell(RecurrentCell):
+    """GRU (Cho 2014): h = u * h_prev + (1 - u) * tanh(x W + r * (h_prev U)). Its state is its hidden vector."""
+
+    gates = 3
+
+    def combine(self, projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
+        """The new state from from_input(x) and from_state(hidden) [..., 3 d] and the previous state."""
+        update, candidate = self.gated(projected, recurrent)
+        return candidate + update * (state - candidate)
+
+    def gated(self, projected: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor]:
+        """Update gate (share of the state that is kept) and candidate: [..., d] each."""
+        input_gates, input_candidate = projected.split((2 * self.width, self.width), dim=-1)
+        state_gates, state_candidate = recurrent.split((2 * self.width, self.width), dim=-1)
+        reset, update = torch.sigmoid(input_gates + state_gates).chunk(2, dim=-1)
+        return update, torch.tanh(input_candidate + reset * state_candidate)
+
+
+class LSTMCell(RecurrentCell):
     """LSTM (Hochreiter 1997, with an initially open forget gate). A state is [hidden, memory cell], [..., 2 d]."""
 
     gates = 4
@@ -85,7 +95,7 @@ class LongShortTermUnit(GatedUnit):
         return torch.cat([hidden, state[..., self.width :]], dim=-1)
 
 
-CELLS: dict[str, type[GatedUnit]] = {"gru": GatedUnit, "lstm": LongShortTermUnit}
+CELLS: dict[str, type[RecurrentCell]] = {"gru": GRUCell, "lstm": LSTMCell}
 
 
 class AdditiveAttention(nn.Module):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from core_models.layers.recurrent import GatedUnit
+from core_models.layers.recurrent import GRUCell
 
 Images = Sequence[Tensor]
 Linear = Callable[[Sequence[nn.Linear], Tensor], tuple[Tensor, ...]]
@@ -61,7 +61,7 @@ class PlainUnit(ContentUnit):
 
     def __init__(self, context: int, width: int) -> None:
         super().__init__()
-        self.unit = GatedUnit(context, width)
+        self.unit = GRUCell(context, width)
         self.initialize()
 
     @property
@@ -109,7 +109,7 @@ class OutsideMinusUnit(SubtractingUnit):
 
     def __init__(self, context: int, width: int, extra_map: bool) -> None:
         super().__init__(context, width, extra_map)
-        self.unit = GatedUnit(width, width)
+        self.unit = GRUCell(width, width)
         self.initialize()
 
     @property

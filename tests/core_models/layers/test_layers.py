@@ -10,7 +10,7 @@ from core_models.backbones.rnnsearch import RNNSearch
 from core_models.config import ModelConfig
 from core_models.layers.attention import attend
 from core_models.layers.positional_embedding import PositionalEmbedding
-from core_models.layers.recurrent import AdditiveAttention, GatedUnit
+from core_models.layers.recurrent import AdditiveAttention, GRUCell
 from core_models.layers.tanh import tanh
 from core_models.settings import ConfigError
 from core_models.system_builder import build
@@ -137,7 +137,7 @@ def test_learned_positions_end_where_their_table_ends():
         PositionalEmbedding(8, learned=True, longest=4)(0, 5)
 
 
-def pytorch_cell(unit: GatedUnit, inputs: int, width: int) -> nn.GRUCell:
+def pytorch_cell(unit: GRUCell, inputs: int, width: int) -> nn.GRUCell:
     """Both order their rows reset, update, candidate, and both let the update gate keep the old state."""
     cell = nn.GRUCell(inputs, width, dtype=torch.float64)
     with torch.no_grad():
@@ -149,7 +149,7 @@ def pytorch_cell(unit: GatedUnit, inputs: int, width: int) -> nn.GRUCell:
 
 
 def test_the_gated_unit_is_pytorchs():
-    unit = GatedUnit(3, 5).double()
+    unit = GRUCell(3, 5).double()
     inputs, state = torch.randn(4, 3, dtype=torch.float64), torch.randn(4, 5, dtype=torch.float64)
     torch.testing.assert_close(
         unit(unit.from_input(inputs), state), pytorch_cell(unit, 3, 5)(inputs, state), atol=1e-12, rtol=0

@@ -6,7 +6,7 @@ from torch import nn
 
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.config import ModelConfig
-from core_models.layers.recurrent import LongShortTermUnit
+from core_models.layers.recurrent import LSTMCell
 from core_models.settings import ConfigError
 from core_models.system_builder import build
 from core_models.system_spec import describe
@@ -14,7 +14,7 @@ from core_models.text.batches import collate
 from tests.core_models.laws import WORDS, exact, random_sentences, random_system
 
 
-def pytorch_cell(unit: LongShortTermUnit, inputs: int, width: int) -> nn.LSTMCell:
+def pytorch_cell(unit: LSTMCell, inputs: int, width: int) -> nn.LSTMCell:
     """Both order their rows input, forget, candidate, output."""
     cell = nn.LSTMCell(inputs, width, dtype=torch.float64)
     with torch.no_grad():
@@ -26,7 +26,7 @@ def pytorch_cell(unit: LongShortTermUnit, inputs: int, width: int) -> nn.LSTMCel
 
 
 def test_the_lstm_is_pytorchs():
-    unit = LongShortTermUnit(3, 5).double()
+    unit = LSTMCell(3, 5).double()
     inputs, state = torch.randn(4, 3).double(), torch.randn(4, 10).double()
     expected = torch.cat(pytorch_cell(unit, 3, 5)(inputs, state.split(5, dim=1)), dim=1)
     torch.testing.assert_close(unit(unit.from_input(inputs), state), expected, atol=1e-12, rtol=0)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from core_models.backbones.rnnsearch import RNNSearch
 from core_models.layers.positional_embedding import PositionalEmbedding
-from core_models.layers.recurrent import GatedUnit, LongShortTermUnit
+from core_models.layers.recurrent import LSTMCell, RecurrentCell
 from core_models.mechanisms.capsule_regularization import CapsuleRegularization
 from core_models.mechanisms.future_cost import FutureCost
 from core_models.mechanisms.gaussian_prior import GaussianPrior
@@ -190,7 +190,7 @@ def _columns(module: LayerMaps) -> Xavier:
     return Xavier(lambda whole: whole.chunk(module.layers, dim=1))
 
 
-def _forget_gate_open(module: LongShortTermUnit) -> Exactly:
+def _forget_gate_open(module: LSTMCell) -> Exactly:
     return Exactly(torch.cat([torch.full((module.width,), value) for value in (0.0, 1.0, 0.0, 0.0)]))
 
 
@@ -204,8 +204,8 @@ RULES: dict[type[nn.Module], dict[str, Callable]] = {
     nn.Embedding: {"weight": lambda m: Normal(m.embedding_dim**-0.5)},
     PositionalEmbedding: {"learned": lambda m: Normal(m.width**-0.5)},
     RNNSearch: {"vocabulary_bias": lambda m: Constant(0)},
-    GatedUnit: {"from_state.weight": lambda m: Orthogonal()},
-    LongShortTermUnit: {"from_input.bias": _forget_gate_open},
+    RecurrentCell: {"from_state.weight": lambda m: Orthogonal()},
+    LSTMCell: {"from_input.bias": _forget_gate_open},
     ContentUnit: {"state_gates.weight": lambda m: Orthogonal()},
     SubtractingUnit: {
         "minuend.weight": lambda m: Orthogonal(),

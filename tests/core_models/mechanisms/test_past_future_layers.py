@@ -10,7 +10,7 @@ from core_models.decoding import mixture
 from core_models.inspection import logit_lens
 from core_models.interface.mechanism import Prediction
 from core_models.layers.deferred_linear import images
-from core_models.layers.recurrent import GatedUnit
+from core_models.layers.recurrent import GRUCell
 from core_models.losses.prediction_losses import prediction_losses
 from core_models.mechanisms.past_future_heads import ChangeHead
 from core_models.mechanisms.past_future_units import InsideMinusUnit, OutsideMinusUnit, PlainUnit
@@ -349,7 +349,7 @@ def test_the_defaults_of_the_catalogue():
 
 
 def test_the_plain_gru_is_the_decoders_own_unit():
-    unit, cell = PlainUnit(3, 4).double(), GatedUnit(3, 4).double()
+    unit, cell = PlainUnit(3, 4).double(), GRUCell(3, 4).double()
     cell.load_state_dict(unit.unit.state_dict())
     context, state = torch.randn(2, 3).double(), torch.randn(2, 4).double()
     made = unit.combine(images(unit.from_context, context), images(unit.from_state, state), state, images)
