@@ -2,7 +2,7 @@
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`, NAME being a section of docs/tables.toml, or the same with
 `options: MECHANISM`, `settings: SECTION`, `settings: presets`, `figures: ours`, `ledger: PAPER`, `ledger: counts`,
-`ledger: kinds` or `grids: all`.
+`ledger: kinds`, `grids: all` or `grids: rates`.
 `python docs/tables.py` writes what belongs between; a test compares.
 """
 
@@ -165,14 +165,42 @@ def _counted(row: Any) -> str:
     return f"{row.all} ({row.single})" if row.single else str(row.all)
 
 
-def grids_table(_: str) -> str:
+def grids_table(which: str) -> str:
+    """Every grid that has results ("all"), or those of which other rates were tried ("rates")."""
+    return _rates() if which == "rates" else _all_grids()
+
+
+def _grids_with_results() -> Iterable[Path]:
+    names = (file.name.removesuffix(".cells.csv") for file in sorted(RESULTS.glob("*.cells.csv")))
+    return (RESULTS.parent / f"{name}.yaml" for name in names)
+
+
+def _rates() -> str:
+    """Of each grid and other rate: by how many standard errors dev losses are lower there, system by system."""
+    from workbench.experiments.grid import read_experiment
+    from workbench.papers.learning_rates import LEAST_ERRORS, rates_beside
+
+    rows = []
+    for file in _grids_with_results():
+        experiment = read_experiment(file)
+        lower: dict[float, list[str]] = {}
+        for system in experiment.systems:
+            for rate, (_, errors) in rates_beside(file, system, next(iter(experiment.systems))).items():
+                shown = f"**{errors:+z.2f}**" if errors > LEAST_ERRORS else f"{errors:+z.2f}"
+                lower.setdefault(rate, []).append(f"`{system}` {shown}")
+        rate = f"{experiment.training['learning_rate']:g}"
+        rows += [(f"`{experiment.name}`", rate, f"{other:g}", ", ".join(lower[other])) for other in sorted(lower)]
+    return markdown(["grid", "rate", "other rate", "lower by, standard errors"], rows)
+
+
+def _all_grids() -> str:
     """Every grid that has results: its text, how many of its trainings are done, their settings and duration."""
     from workbench.experiments.grid import read_experiment
 
     rows, compared = [], pd.read_csv(RESULTS / "same-training.csv")
-    for file in sorted(RESULTS.glob("*.cells.csv")):
-        experiment = read_experiment(RESULTS.parent / f"{file.name.removesuffix('.cells.csv')}.yaml")
-        cells = pd.read_csv(file).drop_duplicates(["system", "seed"])
+    for file in _grids_with_results():
+        experiment = read_experiment(file)
+        cells = pd.read_csv(RESULTS / f"{experiment.name}.cells.csv").drop_duplicates(["system", "seed"])
         done = cells[cells["state"] == "done"]
         controlled = experiment.data.controlled
         text = f"controlled, {controlled.sentences:,} sentences" if controlled else experiment.data.languages
@@ -186,7 +214,7 @@ def grids_table(_: str) -> str:
                 _between(done["step"], ","),
                 f"{experiment.training['batch_tokens']:,}",
                 f"{experiment.training['learning_rate']:g}",
-                _minutes(file.with_name(f"{experiment.name}.dev-losses.csv")),
+                _minutes(RESULTS / f"{experiment.name}.dev-losses.csv"),
                 _commits(done.get("commits", pd.Series(dtype=str))),
                 _as_now(compared[compared["grid"] == experiment.name]),
                 ", ".join(f"`{run}`" for run in first_runs),

@@ -16,6 +16,7 @@ from workbench.papers.records import records
 from workbench.store.file_cache import KeptByFiles
 
 LOSSES = ".dev-losses.csv"
+LEAST_ERRORS = 2  # standard errors by which dev losses have to be lower
 # Of a training without its rate and seed: rate -> (seed, last dev loss). Two grids may hold the same training or, since
 # machines differ in their last bits, two trainings of one seed.
 Ends = dict[str, dict[float, set[tuple[int, float]]]]
@@ -26,11 +27,21 @@ _ENDS: KeptByFiles[Ends] = KeptByFiles(8)
 def better_rate(grid: Path, system: str, baseline: str) -> float | None:
     """The rate at which two systems of a grid end with lower dev losses together; None if none is known to be better.
 
-    Dev losses: of the last validations, in any grid of the folder with this text and training. The sum of both systems'
-    means has to be lower by two standard errors, by the spread of seeds that all rates have in common.
+    Their sum has to be lower by more than two standard errors.
+    """
+    other = rates_beside(grid, system, baseline)
+    better = {rate: total for rate, (total, errors) in other.items() if errors > LEAST_ERRORS}
+    return min(better, key=better.__getitem__, default=None)
+
+
+def rates_beside(grid: Path, system: str, baseline: str) -> dict[float, tuple[float, float]]:
+    """Of each other rate of two systems of a grid: the sum of their mean dev losses, and by how much it is lower.
+
+    By how much: in standard errors, by the spread of seeds that all rates have in common; negative if it is higher.
+    Dev losses: nats a target piece at the last validations, in any grid of the folder with this text and training.
     """
     if not grid.is_file():
-        return None
+        return {}
     experiment, ends = _read(grid), _ends(grid.parent)
     both = [
         {
@@ -42,15 +53,16 @@ def better_rate(grid: Path, system: str, baseline: str) -> float | None:
     together = {rate: sum(mean(one[rate]) for one in both) for rate in set.intersection(*map(set, both))}
     rate = _rate(experiment)
     if rate not in together:
-        return None
+        return {}
     variances = [_variance(one) for one in both]
 
-    def is_better(other: float) -> bool:
+    def errors(other: float) -> float:
         counts = (1 / len(one[other]) + 1 / len(one[rate]) for one in both)
         error = math.sqrt(sum(variance * count for variance, count in zip(variances, counts, strict=True)))
-        return together[other] < together[rate] - 2 * error
+        lower = together[rate] - together[other]
+        return lower / error if error else lower * math.inf
 
-    return min(filter(is_better, together), key=together.__getitem__, default=None)
+    return {other: (together[other], errors(other)) for other in sorted(together) if other != rate}
 
 
 def _variance(by_rate: Mapping[float, Sequence[float]]) -> float:
