@@ -342,9 +342,10 @@ def average(references: list[Path], path: Path) -> None:
         raise CheckpointError("no checkpoints to average; train with keep_last or keep_every")
     first = read_tensors(references[0])
     sums = {name: tensor.double() for name, tensor in first.items()}
+    shapes = {name: tensor.shape for name, tensor in first.items()}
     for reference in references[1:]:
         tensors = read_tensors(reference)
-        if tensors.keys() != sums.keys():
+        if {name: tensor.shape for name, tensor in tensors.items()} != shapes:
             raise CheckpointError(
                 f"{reference} holds other tensors than {references[0]}; average checkpoints of one run"
             )

@@ -282,7 +282,7 @@ class TrainingConfig(Section):
     log_every: int = Field(50, gt=0, le=LARGEST, description="steps")
     keep_last: int = Field(2, ge=0, le=LARGEST, description="latest checkpoints kept for averaging")
     keep_every: int | None = Field(
-        None, gt=0, le=LARGEST, description="steps between checkpoints that are kept for good"
+        None, gt=0, le=LARGEST, description="steps between checkpoints that are kept while this setting stays"
     )
     early_stopping: EarlyStopping = EarlyStopping()
     adequacy: AdequacyLearning = AdequacyLearning()
@@ -299,6 +299,11 @@ class TrainingConfig(Section):
     def _ends(self) -> TrainingConfig:
         if not (self.max_steps or self.max_epochs):
             raise ValueError("training: give max_steps or max_epochs, else it never ends")
+        if self.minimum_learning_rate > self.learning_rate:
+            raise ValueError(
+                f"minimum_learning_rate: {self.minimum_learning_rate:g} is above the learning_rate of "
+                f"{self.learning_rate:g}; lower it"
+            )
         if self.trainable_params and self.init_from is None:
             raise ValueError(
                 "trainable_params: what does not train would stay as it was drawn; name the run it is from: init_from"
@@ -351,7 +356,12 @@ class SearchConfig(Section):
         2.0, gt=0, le=1000, description="an output is at most this many times its source plus length_offset"
     )
     length_offset: int = Field(20, ge=0, le=1_000_000, description="pieces")
-    n_best: int = Field(1, gt=0, le=LARGEST, description="hypotheses that are stored of a sentence")
+    n_best: int = Field(
+        1,
+        gt=0,
+        le=LARGEST,
+        description="hypotheses that are stored of a sentence, at most: finished ones, or the best cut one",
+    )
     finished_hypotheses: Literal["drop", "keep"] = Field(
         "drop",
         description="drop: they leave the beam; keep: they stay among its best, as in the papers' toolkits; a "

@@ -33,7 +33,8 @@ def parts_of(
     """For each source the scores of its translation and n-best list: log P by every part, in nats, and the length.
 
     `main` is the system's prediction; if distributions are mixed in the search, `decoder` is its vocabulary head only.
-    `length` counts pieces with </s>. contexts, context_outputs: of each source, as in `Translator.translate`.
+    `length` counts pieces with </s>. Losses of PAST and FUTURE take part as in the translator's own search.
+    contexts, context_outputs: of each source, as in `Translator.translate`.
     """
     hypotheses_of = [[translation, *translation.n_best] for translation in translations]
 

@@ -226,8 +226,17 @@ class System(nn.Module):
         """
         matrix, bias = self.backbone.output_matrix
         predictions = [forced.main, *forced.predictions]
-        real = batch.target_mask, label_smoothing, batch.target_tokens, batch.sentences is not None
-        terms = prediction_losses(predictions, matrix, bias, batch.target, *real, summed=summed)
+        terms = prediction_losses(
+            predictions,
+            matrix,
+            bias,
+            batch.target,
+            batch.target_mask,
+            label_smoothing,
+            tokens=batch.target_tokens,
+            fixed_shapes=batch.sentences is not None,
+            summed=summed,
+        )
         losses = {prediction.name: prediction.weight * terms[prediction.name] for prediction in predictions}
         for name, mechanism in self.named_mechanisms.items():
             losses.update(mechanism.losses(forced.view, forced.active.states[name], batch))

@@ -34,7 +34,10 @@ COLDEST, HOTTEST = 1e-4, 1e4  # temperatures: beyond them scores overflow float3
 
 
 class Translator:
-    """Translates and scores with one system, or with several that share their vocabularies (an ensemble)."""
+    """Translates and scores with one system, or with several that share their vocabularies (an ensemble).
+
+    Systems are used as they are: call `system.eval()` first, since in training mode dropout would change the scores.
+    """
 
     def __init__(
         self,
@@ -76,12 +79,12 @@ class Translator:
 
         documents: an id per sentence, for systems that read context; or contexts: for each sentence a list whose entry
         k is the sentence k + 1 before it (None: there is none), with context_outputs, their translations, if these are
-        read; otherwise sentences have no context. prefix: the forced beginning of each translation, which may be
-        longer than max_length. trace: names or patterns of trace arrays to record for the best hypothesis
-        ("decoder.cross_attention", "*"). record: store the search tree (not if `finished_hypotheses` is "keep"). Other
-        keyword arguments change the SearchConfig. Raises, like all methods here, TranslatorError for a request that
-        cannot be fulfilled or does not fit into memory, ConfigError for an invalid search, TextError for documents that
-        are not contiguous or context sentences that are too long.
+        read; otherwise sentences have no context. prefix: the forced beginning of each translation, which may be longer
+        than max_length. trace: names or patterns of trace arrays to record for the best hypothesis
+        ("decoder.cross_attention", "*"); those that the system does not have are left out. record: store the search
+        tree (not if `finished_hypotheses` is "keep"). Other keyword arguments change the SearchConfig. Raises, like all
+        methods here, TranslatorError for a request that cannot be fulfilled or does not fit into memory, ConfigError
+        for an invalid search, TextError for documents that are not contiguous or context sentences that are too long.
         """
         _check_one_each(
             sources, documents=documents, prefixes=prefix, contexts=contexts, context_outputs=context_outputs
@@ -140,7 +143,7 @@ class Translator:
         """Translate some of many sentences, one of `batches`, as `translate` does when it is given all.
 
         documents, contexts, context_outputs: of all the sentences; with contexts documents are not read. settings: as
-        of `translate`.
+        of `translate`; a prefix is of each chosen row.
         """
 
         def chosen(values: Sequence[Any] | None) -> list[Any] | None:
@@ -236,7 +239,7 @@ class Translator:
         contexts: Texts | None = None,
         context_outputs: Texts | None = None,
     ) -> list[list[Translation]]:
-        """Sample translations from the model's distribution, determined by the seed.
+        """Sample translations from the model's distribution, determined by the seed and by all sentences of the call.
 
         documents, contexts: as in `translate`; within documents, the context translations come from beam search. Always
         in full precision, whatever that of the search.
@@ -280,12 +283,18 @@ class Translator:
     ) -> Exact:
         """The most probable translation of one sentence within the length limit, or proof that none exceeds `bound`.
 
-        bound: in nats; see `core_models.decoding.exact_search`. context, context_output: the preceding sentences,
-        nearest first, and their translations. changes: of the SearchConfig, except its precision, which is always full.
+        bound: in nats; log P of the same translation differs in its last bits between two passes, so a translation's
+        own is a bound only with some 0.001 less. context, context_output: the preceding sentences, nearest first, and
+        their translations. changes: of the SearchConfig, except its precision, which is always full.
         """
         contexts, outputs = ([sentences] if sentences is not None else None for sentences in (context, context_output))
-        batch = self._read([source], None, contexts, outputs).batch([0])
-        return self._inference.exact(batch, self.search.changed(changes), bound, most_nodes)
+        read, config = self._read([source], None, contexts, outputs), self.search.changed(changes)
+
+        def search(rows: list[int]) -> Exact:
+            return self._inference.exact(read.batch(rows), config, bound, most_nodes)
+
+        ((_, exact),) = self._each("searching exactly", read, config, search)
+        return exact
 
     def _each(
         self,
@@ -334,6 +343,8 @@ class Translator:
             pass
 
     def _check_traceable(self, trace: Sequence[str]) -> None:
+        if isinstance(trace, str):
+            raise TranslatorError(f"trace: a list of names is needed, not one string: [{trace!r}]")
         if trace and len(self.systems) > 1:
             raise TranslatorError("an ensemble has no trace; trace each system by itself")
 
@@ -383,6 +394,9 @@ def load(path: str | Path | Sequence[str | Path], device: str = "cpu") -> Transl
 
 
 def _check_one_each(sources: Sequence[str], **others: Sequence[Any] | None) -> None:
+    for name, values in {"sources": sources, **others}.items():
+        if isinstance(values, str):
+            raise TranslatorError(f"{name}: a list of strings is needed, not one string: [{values[:60]!r}]")
     for name, values in others.items():
         if values is not None and len(values) != len(sources):
             raise TranslatorError(f"{len(sources)} sources and {len(values)} {name}: one each is needed")

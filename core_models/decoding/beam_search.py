@@ -98,14 +98,14 @@ class _Beam:
     def _done_rows(self, position: int) -> Tensor:
         """Rows in which no live hypothesis can change the result any more, or which are at their length limit.
 
-        The result is the n best finished ones; a recorded tree goes on until all K are final.
+        The result is the n best finished ones; a recorded tree goes on until all K are final. A beam of one is greedy
+        search: the first finished hypothesis ends it.
         """
         final = self.config.n_best if self.recorded_steps is None else self.config.beam
         max_length = self.limits[self.origin]
-        bound = self.live[:, 0] / (
-            penalty(max_length.to(self.live.dtype), self.config) if self.config.length_penalty else 1.0
-        )
-        cannot_improve = bound <= self.done_normalized[self.origin, final - 1]
+        bound = self.live[:, 0] / penalty(max_length.to(self.live.dtype), self.config)
+        worst = self.done_normalized[self.origin, final - 1]
+        cannot_improve = worst > IMPOSSIBLE if self.config.beam == 1 else bound <= worst
         return cannot_improve | (self.live[:, 0] == IMPOSSIBLE) | (position + 1 >= max_length)
 
     def results(self) -> list[SearchResult]:

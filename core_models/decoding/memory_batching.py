@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 
 Result = TypeVar("Result")
-CPU_ALLOCATOR = "DefaultCPUAllocator: can't allocate memory"
+CPU_ALLOCATOR = "DefaultCPUAllocator:"  # "can't allocate memory", or "not enough memory" on Windows
 
 
 class TooLarge(MemoryError):

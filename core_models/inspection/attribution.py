@@ -193,18 +193,20 @@ def attribute(
 
     source, target: piece numbers without BOS and EOS. positions: output positions from 0, EOS included, or SENTENCE.
     Integrated gradients (Sundararajan 2017) double their steps until the sum is complete or `max_steps` is reached.
-    context: context sentences [1, K, C], held constant. Raises ConfigError for an unknown method or baseline, a
-    position outside the target, or a context that the system does not read.
+    context: context sentences [1, K, C], held constant. Raises ConfigError for an unknown method or baseline, no
+    position or one outside the target, no step, or a context that the system does not read.
     """
     if method not in METHODS:
         raise ConfigError(f"there is no attribution by {method!r}; {nearest(method, list(METHODS))}")
     function = ForcedLogProb(system, source, target, finished, context)
     outside = [position for position in positions if not SENTENCE <= position < function.length]
-    if outside or not function.length:
+    if outside or not (function.length and positions):
         raise ConfigError(
             f"the target has {function.length} positions, from 0, </s> included; there is nothing to explain at "
-            f"{', '.join(map(str, outside or positions))}"
+            f"{', '.join(map(str, outside or positions)) or 'none'}"
         )
+    if max_steps < 1:
+        raise ConfigError(f"max_steps {max_steps}: at least one is needed")
     rows = torch.tensor(list(positions), device=system.device)
     results = attribute_rows(function, function.inputs(), function.baseline(baseline), rows, method, max_steps)
     source_nats, prefix_nats, log_prob, baseline_log_prob, steps = (part.cpu().double().numpy() for part in results)

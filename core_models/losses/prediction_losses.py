@@ -44,7 +44,7 @@ def prediction_losses(
     heads = [id(prediction.head(tied, tied_bias)[0]) for prediction in predictions]
     with_prior = {head for head, prediction in zip(heads, predictions, strict=True) if prediction.prior is not None}
     for head, prediction in zip(heads, predictions, strict=True):
-        linear = prediction.target in ("word", "prior") or not prediction.bag.without_pad  # in log Z
+        linear = not prediction.bag.without_pad  # in log Z
         groups[head, summed and linear and head not in with_prior].append(prediction)
     every = Positions.every(mask) if fixed_shapes else Positions.of(mask, tokens)
     losses: dict[str, Tensor] = {}

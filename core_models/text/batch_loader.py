@@ -102,7 +102,7 @@ class BatchLoader:
 
     def _batch(self, indices: np.ndarray, epoch: int) -> Batch:
         batch = self._collated(indices, epoch)
-        return filled(batch, self._token_budget) if self._buckets else batch
+        return filled(batch, self._token_budget, min(self._room)) if self._buckets else batch
 
     def _collated(self, indices: np.ndarray, epoch: int) -> Batch:
         sources = [self._fitting(0, i, epoch) for i in indices]

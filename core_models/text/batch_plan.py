@@ -31,17 +31,16 @@ class BatchPlan:
         epoch: int,
         rank: int = 0,
         world: int = 1,
-        max_sentences: int | None = None,
         context_widths: np.ndarray | None = None,
     ) -> None:
         if len(source_lengths) != len(target_lengths) or len(source_lengths) == 0:
             raise TextError(
                 f"{len(source_lengths)} source and {len(target_lengths)} target lengths: need one each, at least one."
             )
-        if token_budget < 1 or not 0 <= rank < world or (max_sentences is not None and max_sentences < 1):
+        if token_budget < 1 or not 0 <= rank < world:
             raise TextError(
-                f"token_budget={token_budget}, rank={rank}, world={world}, max_sentences={max_sentences}: "
-                "the budget and max_sentences are at least 1 and the rank is below the world."
+                f"token_budget={token_budget}, rank={rank}, world={world}: the budget is at least 1 and the rank is "
+                "below the world."
             )
         random = np.random.PCG64([seed, epoch])  # raw draws, which are the same in all versions of NumPy
         # Source and target have similar lengths; those of context are independent.
@@ -51,7 +50,7 @@ class BatchPlan:
         contexts = None if context_widths is None else context_widths[self._order]
         # A first batch of random size shifts all the cuts of the epoch.
         first = token_budget - int(random.random_raw()) % (token_budget // 2 + 1)
-        starts = _cut(longest, contexts, token_budget, first, max_sentences or len(longest))
+        starts = _cut(longest, contexts, token_budget, first)
         starts = _halve_largest(starts, world)
         self._starts, self._ends = starts[:-1], starts[1:]
         shuffled = np.argsort(random.random_raw(len(self._starts)), kind="stable")
@@ -101,18 +100,18 @@ def _sorted_by_length(source_lengths: np.ndarray, target_lengths: np.ndarray, ra
     return keys.astype(np.min_scalar_type(size))
 
 
-def _cut(longest: np.ndarray, contexts: np.ndarray | None, budget: int, first_budget: int, most: int) -> np.ndarray:
+def _cut(longest: np.ndarray, contexts: np.ndarray | None, budget: int, first_budget: int) -> np.ndarray:
     """Cut the sorted sentences into batches, one step per batch; returns the start of each, and the end.
 
     The width of a batch is its longest sentence plus the widest of its `contexts`.
     """
     starts, size = [0], len(longest)
-    counts = np.arange(1, min(most, budget, size) + 1)
+    counts = np.arange(1, min(budget, size) + 1)
     while starts[-1] < size:
         allowed = budget if len(starts) > 1 else first_budget
         start = starts[-1]
         # + 1 for EOS. No batch holds more sentences than the first one's length allows.
-        reach = min(most, max(1, allowed // (int(longest[start]) + 1)))
+        reach = max(1, allowed // (int(longest[start]) + 1))
         widths = np.maximum.accumulate(longest[start : start + reach].astype(np.int64) + 1)
         if contexts is not None:
             widths += np.maximum.accumulate(contexts[start : start + reach].astype(np.int64))

@@ -15,9 +15,8 @@ from typing import Any
 from core_models.files.run_files import VOCABULARY, parse_json, read_bytes
 
 from .parallel import TextError, read_lines
-from .vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+from .vocabulary import BOS, CONTROL, EOS, PAD, UNK, Vocabulary
 
-CONTROL = ("<pad>", "<unk>", "<s>", "</s>")
 CONTINUED = "@@"
 KIND = "dictionary"
 OVERWRITE = "#fairseq:overwrite"  # of a word that is there already: the later one is found

@@ -69,6 +69,8 @@ class ContextUse:
             raise ValueError("one joins the sentences before to the sentence, another reads the sentence alone")
         if common.joined and len({use.sentences for use in uses}) > 1:
             raise ValueError("they join different numbers of sentences before to the sentence")
+        if common.after and len({use.sentences for use in uses if use.sentences}) > 1:
+            raise ValueError("they read sentences after the sentence, and different numbers of sentences before it")
         if len({(use.longest, use.cut) for use in uses if use.sentences}) > 1:
             raise ValueError("their context_length or long_context differ, so each would read other parts of sentences")
         return common

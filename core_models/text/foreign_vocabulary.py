@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from core_models.text.parallel import TextError
-from core_models.text.vocabulary import BOS, EOS, PAD, Vocabulary
+from core_models.text.vocabulary import BOS, CONTROL, EOS, PAD, Vocabulary
 
-CONTROL = ("<pad>", "<unk>", "<s>", "</s>")
 SPACE, BYTE_SPACE = "▁", "Ġ"
 _ONE_SIDE = threading.Lock()  # a tokenizer of both sides is switched from one to the other
 

@@ -27,6 +27,7 @@ from . import vocabulary_training
 from .parallel import TextError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+CONTROL = ("<pad>", "<unk>", "<s>", "</s>")  # their pieces
 KINDS = ("unigram", "bpe")
 # SentencePiece scores an unknown character this far below the rarest piece (unigram_model.cc, kUnkPenalty).
 _UNKNOWN_PENALTY = 10.0

@@ -46,9 +46,7 @@ def check_context(training: TrainingConfig, system: System, prepared: Prepared) 
         what = f"reads {read}: set the system's own context_sentences" if read else "reads none: take one such as qcn"
         raise ConfigError(f"training.context_sentences: {requested} are asked for and this system {what}")
     for split in ("train", "dev"):
-        loader = BatchLoader(
-            prepared.split(split), training.batch_tokens, context=system.context, buckets=training.compile is True
-        )
+        loader = BatchLoader(prepared.split(split), training.batch_tokens, context=system.context)
         _check_positions(system, f"{prepared.folder / split}", *loader.longest())
 
 
@@ -71,6 +69,6 @@ def _check_positions(system: System, where: str, source: int, target: int = 0) -
     for needed, room in zip((source, target), system.config.room, strict=True):
         if needed > room:
             raise ConfigError(
-                f"{where}: a sentence needs {needed} positions, those of </s> and of filling counted, and this model "
+                f"{where}: a sentence needs {needed} positions, that of </s> counted, and this model "
                 f"learns {room}; raise max_positions, or prepare with a smaller max_length"
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,14 @@ class Window:
             self.sums[name] = self.sums.get(name, 0.0) + value
         self._tokens += update.tokens
 
-    def close(self) -> dict[str, float]:
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is done inside, such as a validation, takes no time of the speed."""
+        began = time.perf_counter()
+        yield
+        self._began += time.perf_counter() - began
+
+    def take(self) -> dict[str, float]:
         """The means of the steps since the last call, which are then reset; empty if all steps were skipped."""
         sums, tokens, began = dict(self.sums), self._tokens, self._began
         self.sums.clear()

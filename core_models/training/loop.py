@@ -32,6 +32,7 @@ from core_models.text.prepared import Prepared
 from core_models.training.fitting_batches import FittingBatches
 from core_models.training.gradient_check import UnreadUpdate, Update
 from core_models.training.log import TrainingLog, Window
+from core_models.training.loss_module import total_loss
 from core_models.training.memory_probe import limit_of_memory
 from core_models.training.precision import planned_steps
 from core_models.training.prefetch import prefetched
@@ -88,7 +89,17 @@ class Loop:
 
     @property
     def total_steps(self) -> int:
-        return planned_steps(self.loader, self.config.training, self.progress.epoch)
+        """The updates of the whole training, as far as it is known: epochs differ a little in their batches."""
+        return self._steps_in_all(self.progress.step, self.progress.batch)
+
+    def _steps_in_all(self, steps: int, batches: int) -> int:
+        """The same once so many are done, and so many batches of this epoch; exact at the last one."""
+        training, epoch = self.config.training, self.progress.epoch
+        if not (training.max_epochs and steps and epoch + batches):
+            return planned_steps(self.loader, training)
+        epochs = epoch + batches / len(self.loader.plan(epoch))
+        in_all = round(steps * training.max_epochs / epochs)
+        return min(in_all, training.max_steps or in_all)
 
     def groups(self) -> Iterator[list[Batch]]:
         """Yield the batches of each step from the current position, epoch by epoch; the caller advances it."""
@@ -108,7 +119,8 @@ class Loop:
         forget = partial(self.optimizer.zero_grad, set_to_none=True)
         sums, samples = self._fitting.run(group, partial(self._gradients, normalizer=normalizer), forget)
         norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), training.max_grad_norm or math.inf)
-        rate = learning_rate(number, training, self.total_steps, self.progress.reductions)
+        in_all = self._steps_in_all(number, self.progress.batch + len(group))
+        rate = learning_rate(number, training, in_all, self.progress.reductions)
         for parameters_group in self.optimizer.param_groups:
             parameters_group["lr"] = rate
         losses = self.accelerator.gather(torch.stack([*sums.values()])[None])  # [processes, terms]
@@ -129,7 +141,7 @@ class Loop:
                 samples.append(self.sampler.draw(batch))
             with nullcontext() if last else self.accelerator.no_sync(self.objective):
                 terms = self.objective(batch, *samples[-1:])
-                loss = torch.stack([term.sum() for term in terms.values()]).sum()
+                loss = total_loss(terms)
                 loss = loss / normalizer.to(loss.dtype)
                 self.accelerator.backward(loss * self.accelerator.num_processes)  # DDP takes the mean over ranks
             for name, term in terms.items():
@@ -264,6 +276,7 @@ class Loop:
                 late = minutes is not None and self._time_is_checked() and self._any(time.perf_counter() > deadline)
                 self._settle(late)
         finally:
+            self._threads.restore()
             if (problem := self._saving.close()) is not None:  # beside the error that ends the training
                 logging.getLogger(__name__).warning("%s", self._stopped(problem))
         return self.progress
@@ -280,7 +293,7 @@ class Loop:
             return
         if (threads := self._threads.adapt()) is not None:
             self.write("threads", threads=threads)
-        latest = self._window.close()
+        latest = self._window.take()
         if latest:
             latest["learning_rate"] = self._learning_rate
             self.write("train", seconds=round(progress.seconds, 3), tokens=progress.tokens, **latest)
@@ -327,7 +340,8 @@ class Loop:
             self._read_updates()
             self._check_weights()
         if due:
-            values = self._of_main_process(self.validate())
+            with self._window.paused():
+                values = self._of_main_process(self.validate())
             if broken := [name for name, value in values.items() if not math.isfinite(value)]:
                 raise self._diverged(f"{broken[0]} on dev is not finite")
             best, enough = self.after_validation(values)
@@ -338,7 +352,8 @@ class Loop:
                 progress.epoch, progress.batch, progress.batches = progress.epoch + 1, 0, 0
         if saving:
             # Out of time before any validation: save weights anyway, so that the run can be used.
-            self.save(best=best or (late and progress.best is None), checkpoint=due or keep)
+            with self._window.paused():
+                self.save(best=best or (late and progress.best is None), checkpoint=due or keep)
         if progress.finished or late:
             self._finish_saving()
         if progress.finished:

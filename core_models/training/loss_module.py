@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import torch
 from torch import Tensor, nn
 
 from core_models.system import System
 from core_models.text.batches import Batch
 from core_models.training.reinforce import SampledTranslations, policy_loss
+
+
+def total_loss(terms: Mapping[str, Tensor]) -> Tensor:
+    """The sum of all loss terms, a scalar."""
+    return torch.stack([term.sum() for term in terms.values()]).sum()
 
 
 class Objective(nn.Module):

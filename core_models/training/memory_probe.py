@@ -16,6 +16,7 @@ from core_models.decoding.memory_batching import release_memory
 from core_models.text.batch_loader import BatchLoader
 from core_models.text.batches import Batch
 from core_models.training.fitting_batches import FittingBatches
+from core_models.training.loss_module import total_loss
 
 SPARE = 0.1  # of the free memory, for what the allocator cannot use
 
@@ -38,8 +39,7 @@ def limit_of_memory(
     def work(parts: list[Batch]) -> None:
         kept = torch.empty(_kept_bytes(optimizer, trained, device), dtype=torch.uint8, device=device)
         for part in parts:
-            terms = objective(part.to(device))
-            torch.stack([term.sum() for term in terms.values()]).sum().backward()
+            total_loss(objective(part.to(device))).backward()
         del kept
 
     with torch.random.fork_rng([device]):

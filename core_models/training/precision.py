@@ -7,7 +7,7 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ from core_models.config import TrainingConfig
 from core_models.system import System
 from core_models.text.batch_loader import BatchLoader
 from core_models.text.batches import Batch
-from core_models.training.loss_module import Objective
+from core_models.training.loss_module import Objective, total_loss
 
 Precision = Literal["float32", "bfloat16", "float64"]
 TIMED: tuple[Precision, ...] = ("float32", "bfloat16")
@@ -50,12 +50,12 @@ def allow_tf32(device: torch.device, allowed: bool) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def planned_steps(loader: BatchLoader, training: TrainingConfig, epoch: int = 0) -> int:
-    """The updates of a whole training, by max_steps and by max_epochs of the length of `epoch`."""
+def planned_steps(loader: BatchLoader, training: TrainingConfig) -> int:
+    """The updates of a whole training, by max_steps and by max_epochs of the length of the first."""
     by_steps = training.max_steps or math.inf
     if not training.max_epochs:
         return int(by_steps)
-    return int(min(by_steps, math.ceil(len(loader.plan(epoch)) / training.accumulate) * training.max_epochs))
+    return int(min(by_steps, math.ceil(len(loader.plan(0)) / training.accumulate) * training.max_epochs))
 
 
 def timed_precision(
@@ -99,8 +99,8 @@ def _step_seconds(objective: nn.Module, optimizer: torch.optim.Optimizer, batch:
     began = time.perf_counter()
     try:
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            terms: Iterable[torch.Tensor] = objective(batch).values()
-        (torch.stack([term.sum() for term in terms]).sum() / batch.target_tokens).backward()
+            terms = objective(batch)
+        (total_loss(terms) / batch.target_tokens).backward()
         nn.utils.clip_grad_norm_(objective.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -225,7 +225,7 @@ def test_a_source_of_5000_words_is_translated_or_refused_with_its_length(run, pr
 def test_init_from_another_architecture_is_refused_before_a_run_is_begun(run, prepared, refused):
     begin = ("train", "transformer:preset=tiny,norm=post", "--data", prepared.folder, "--out", "new", "--init-from")
     said = refused(*begin, "runs/one")
-    assert "init_from runs/one: another architecture: norm (pre there, post here); begin from a run that has" in said
+    assert f"init_from {run}: another architecture: norm (pre there, post here); begin from a run that has" in said
     assert "runs/none/config.yaml: there is no such file; check the path" in refused(*begin, "runs/none")
 
 

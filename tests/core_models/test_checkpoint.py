@@ -159,9 +159,10 @@ def test_an_average_is_the_mean(tmp_path):
     for name, value in read_tensors(tmp_path / "mean.safetensors").items():
         torch.testing.assert_close(value, torch.stack([tensors[name] for tensors in given]).mean(0))
         assert value.dtype == given[0][name].dtype
-    write_tensors(paths[2], {"a": torch.zeros(3)})
-    with pytest.raises(CheckpointError, match=r"2.safetensors holds other tensors than .*0.safetensors"):
-        average(paths, tmp_path / "mean.safetensors")
+    for other in ({"a": torch.zeros(3)}, {**given[2], "a": torch.zeros(1)}):
+        write_tensors(paths[2], other)
+        with pytest.raises(CheckpointError, match=r"2.safetensors holds other tensors than .*0.safetensors"):
+            average(paths, tmp_path / "mean.safetensors")
     with pytest.raises(CheckpointError, match="no checkpoints to average; train with keep_last"):
         average([], tmp_path / "mean.safetensors")
 

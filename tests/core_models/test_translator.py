@@ -231,6 +231,25 @@ def test_uneven_requests_are_refused(translator, request_, message):
         translator.translate(["the dog", "the man"], **request_)
 
 
+def test_one_string_in_place_of_a_list_is_refused(translator):
+    """It would be a sentence a letter."""
+    with pytest.raises(TranslatorError, match=r"sources: a list of strings is needed, not one string: \['the dog'\]"):
+        translator.translate("the dog")
+    with pytest.raises(TranslatorError, match="translations: a list of strings is needed"):
+        translator.score(["the dog"], "der Hund")
+    with pytest.raises(TranslatorError, match="trace: a list of names is needed"):
+        translator.translate(["the dog"], trace="log_prob")
+
+
+def test_an_exact_search_without_memory_says_so(translator, monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(type(translator.systems[0]), "step", full)
+    with pytest.raises(TranslatorError, match="out of memory while searching exactly one sentence alone"):
+        translator.exact("the dog")
+
+
 def test_uneven_scoring_is_refused(translator):
     with pytest.raises(TranslatorError, match="2 sources and 1 translations: one each is needed"):
         translator.score(["the dog", "the man"], ["der Hund"])

@@ -16,7 +16,7 @@ from core_models.config import SearchConfig
 from core_models.decoding import beam_search
 from core_models.system import System
 from core_models.system_builder import build
-from core_models.training.loss_module import Objective
+from core_models.training.loss_module import Objective, total_loss
 from workbench.benchmark.speed import Endless, in_context
 from workbench.benchmark.workload import Shape, decoding_batches, training_pairs
 
@@ -74,8 +74,7 @@ def _training(system: System, shape: Shape, lower: bool) -> list[Counter[str]]:
     for _, pair in zip(range(2), training_pairs(shape), strict=False):  # the first step also makes what later ones keep
         batch = in_context(system, *pair)
         with CountOperators() as forward, torch.autocast("cpu", torch.bfloat16, enabled=lower):
-            terms = objective(batch)
-            loss = torch.stack([term.sum() for term in terms.values()]).sum() / batch.target_tokens
+            loss = total_loss(objective(batch)) / batch.target_tokens
         with CountOperators() as backward:
             loss.backward()
         with CountOperators() as update:

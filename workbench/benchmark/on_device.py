@@ -74,7 +74,7 @@ def finite_steps(system: System, shape: Shape, precision: str) -> Row:
     """
     import torch
 
-    from core_models.training.loss_module import Objective
+    from core_models.training.loss_module import Objective, total_loss
 
     objective = Objective(system.train(), shape.label_smoothing)
     optimizer = torch.optim.AdamW(system.parameters(), lr=3e-4)
@@ -83,7 +83,7 @@ def finite_steps(system: System, shape: Shape, precision: str) -> Row:
         batch = with_gaps(system, *pair).to(system.device)
         with torch.autocast(system.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             terms = objective(batch)
-        loss = torch.stack([term.sum() for term in terms.values()]).sum() / batch.target_tokens
+        loss = total_loss(terms) / batch.target_tokens
         loss.backward()
         losses.append(loss.item())
         if broken := [*_broken(terms.items()), *_broken(_gradients(system))]:

@@ -47,7 +47,7 @@ def measure_training(
     import torch
 
     from core_models.training.compilation import compile_parts
-    from core_models.training.loss_module import Objective
+    from core_models.training.loss_module import Objective, total_loss
 
     device = system.device
     if compile_routing:
@@ -60,7 +60,7 @@ def measure_training(
         began = time.perf_counter()
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             terms = objective(batch)
-        loss = torch.stack([term.sum() for term in terms.values()]).sum() / batch.target_tokens
+        loss = total_loss(terms) / batch.target_tokens
         loss.backward()
         torch.nn.utils.clip_grad_norm_(system.parameters(), 1.0)
         optimizer.step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,7 +69,7 @@ def train(
     if "max_steps" in training and "max_epochs" not in pairs(config, "--config"):
         del training["max_epochs"]
     if init_from:
-        training["init_from"] = init_from
+        training["init_from"] = os.path.abspath(init_from)  # so that it is found from other folders too
     if device != "auto":
         check_device(device)
     run = new_run(out, system, data, training, pairs(search, "--search"))

@@ -61,7 +61,7 @@ class Grammar:
         front = self.determiner(draft, phrase, article_word, [*source_adjectives, source_noun][0].text)
         part = Part([*front.source, *source_adjectives, source_noun], [*front.target, *adjective_words, head_word])
         if phrase.possessor is not None:
-            self.attach_possessor(draft, part, front, phrase.possessor)
+            self.attach_possessor(draft, part, phrase.possessor)
         if phrase.relative is not None:
             genders = [german.gender for german in translations or noun.translations]
             self.attach_relative(draft, part, phrase.relative, genders, drawn, choice)
@@ -80,7 +80,7 @@ class Grammar:
         draft.links.append((word, article))
         return Part([word], [article])
 
-    def attach_possessor(self, draft: Draft, part: Part, front: Part, possessor: Noun) -> None:
+    def attach_possessor(self, draft: Draft, part: Part, possessor: Noun) -> None:
         """Put the owner before the thing in English and after it in German."""
         mark = Word("'s")
         if possessor.is_name:

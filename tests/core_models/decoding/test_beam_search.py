@@ -35,9 +35,14 @@ def continuations(table, live, forced):
 
 
 def plain_beam_search(table, limit, settings, prefix=()):
-    """No stop rule: K live hypotheses, a finished one among the first K of 2K goes to a list, until the limit."""
+    """No stop rule: K live hypotheses, a finished one among the first K of 2K goes to a list, until the limit.
+
+    But a beam of one is greedy search, which its first finished hypothesis ends.
+    """
     live, done = [(0.0, [])], []
     for position in range(limit):
+        if done and settings.beam == 1:
+            break
         best = continuations(table, live, prefix[position] if position < len(prefix) else -1)[: 2 * settings.beam]
         done += [candidate for candidate in best[: settings.beam] if candidate[1][-1] == EOS]
         live = [candidate for candidate in best if candidate[1][-1] != EOS][: settings.beam] or live
@@ -134,9 +139,11 @@ def test_a_hypothesis_carries_its_own_log_probabilities():
         assert sentence.hypotheses == sorted(sentence.hypotheses, key=lambda one: -one.normalized)
 
 
-def test_a_beam_of_one_is_greedy():
-    table = random_table(3, 7, 1)
-    for row, sentence in enumerate(written(search(table, config(beam=1)))):
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
+def test_a_beam_of_one_is_greedy(seed, length_penalty):
+    table = random_table(3, 7, seed)
+    for row, sentence in enumerate(written(search(table, config(beam=1, length_penalty=length_penalty)))):
         words: list[int] = []
         while len(words) < LIMITS[row] and EOS not in words:
             told = next_log_probs(table[row], words)

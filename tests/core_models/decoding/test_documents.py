@@ -8,6 +8,7 @@ import torch
 from core_models.config import SearchConfig
 from core_models.settings import ConfigError
 from core_models.system_builder import build
+from core_models.text.documents import ContextUse
 from core_models.text.parallel import TextError
 from core_models.translator import Translator, TranslatorError
 from tests.kinds import sampled
@@ -239,6 +240,13 @@ def test_joined_and_single_sentences_are_no_ensemble(prepared):
     """A system of single sentences would be fed those before its own."""
     with pytest.raises(TranslatorError, match="one joins the sentences before to the sentence, another reads"):
         translator_of(prepared, "concatenation", "transformer")
+
+
+def test_sentences_after_would_be_dropped_or_moved_where_fewer_are_read_before():
+    two, three = ContextUse(2, after=2), ContextUse(3, after=2)
+    with pytest.raises(ValueError, match="different numbers of sentences before it"):
+        ContextUse.of_ensemble([two, three])
+    assert ContextUse.of_ensemble([two, ContextUse(), two]) == two
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,8 @@ def test_a_cut_output_has_no_end_to_explain():
         ({"method": "gradient"}, "no attribution by 'gradient'; .*gradient"),
         ({"baseline": "nul"}, "no baseline 'nul'"),
         ({"positions": (6,)}, "6 positions, from 0, </s> included; there is nothing to explain at 6"),
+        ({"positions": ()}, "there is nothing to explain at none"),
+        ({"max_steps": 0}, "max_steps 0: at least one is needed"),
     ],
 )
 def test_what_cannot_be_explained_is_refused_with_a_sentence(wrong, message):

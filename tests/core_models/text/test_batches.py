@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from core_models.text.batch_loader import BatchLoader
 from core_models.text.batch_plan import BatchPlan
 from core_models.text.batches import collate
+from core_models.text.buckets import rounded
 from core_models.text.documents import ContextUse
 from core_models.text.parallel import ParallelText, TextError, read_parallel
 from core_models.text.prepared import prepare
@@ -29,16 +30,15 @@ def _split(lengths):
 
 
 @settings(deadline=None)
-@given(LENGTHS, st.integers(1, 200), st.integers(1, 5), st.integers(0, 3), st.one_of(st.none(), st.integers(1, 9)))
-def test_every_sentence_once_within_the_budget_on_equal_ranks(lengths, budget, world, epoch, most):
+@given(LENGTHS, st.integers(1, 200), st.integers(1, 5), st.integers(0, 3))
+def test_every_sentence_once_within_the_budget_on_equal_ranks(lengths, budget, world, epoch):
     source, target = _split(lengths)
-    plans = [BatchPlan(source, target, budget, 3, epoch, rank, world, most) for rank in range(world)]
+    plans = [BatchPlan(source, target, budget, 3, epoch, rank, world) for rank in range(world)]
     assert len({len(plan) for plan in plans}) == 1
     batches = [batch.tolist() for plan in plans for batch in plan]
     for batch in batches:
         longest = max(source[batch].max(), target[batch].max()) + 1
         assert len(batch) * longest <= budget or len(batch) == 1
-        assert most is None or len(batch) <= most
     seen = sorted(i for batch in batches for i in batch)
     if seen != list(range(len(lengths))):  # allowed only where nothing is left to halve, and nothing is lost even then
         assert set(seen) == set(range(len(lengths)))
@@ -196,6 +196,19 @@ def test_rounding_up_takes_lengths_beyond_the_type_they_are_stored_in(prepared, 
     assert loader.longest() == (256, 256)
     assert [one.tolist() for one in loader.lengths()[:2]] == [[255, 7, 7]] * 2
     assert sorted(sorted(batch.tolist()) for batch in loader.plan(0)) == [[0], [1, 2]]
+
+
+def test_batches_of_few_shapes_fit_the_learned_positions_also_with_sampled_segmentations(prepared):
+    text, vocabularies = prepared.split("train"), (prepared.source_vocabulary, prepared.target_vocabulary)
+    room = BatchLoader(text, 200).longest()
+    assert int(rounded(min(room))) > min(room)  # a longest sentence has no bucket of its own
+    sampled = {"vocabularies": vocabularies, "sampling_alpha": 0.1}
+    loader = BatchLoader(text, 200, room=(min(room), min(room)), buckets=True, **sampled)
+    widths = {
+        side.shape[1] for epoch in (0, 1) for batch in loader.epoch(epoch) for side in (batch.source, batch.target)
+    }
+    assert max(widths) == min(room)
+    assert widths - {min(room)} <= set(map(int, rounded(np.arange(1, 300))))
 
 
 def test_context_stays_in_the_document_at_its_distance(prepared):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 import torch
@@ -71,6 +72,16 @@ def test_a_line_of_the_log_is_the_mean_of_its_steps():
     window = Window({})
     window.add(Update(1, {"main": 30.0, "bow": 3.0}, tokens=10, gradient_norm=1.0, learning_rate=0.1))
     window.add(Update(2, {"main": 10.0, "bow": 7.0}, tokens=30, gradient_norm=3.0, learning_rate=0.1))
-    line = window.close()
+    line = window.take()
     assert (line["main_loss"], line["bow_loss"], line["gradient_norm"]) == (1.0, 0.25, 2.0)
-    assert window.close() == {}
+    assert window.take() == {}
+
+
+def test_the_speed_of_a_log_line_leaves_validations_out(monkeypatch):
+    now = iter([0.0, 1.0, 7.0, 10.0, 10.0])  # begun, a validation from 1 to 7, taken
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    window = Window({})
+    with window.paused():
+        pass
+    window.add(Update(1, {"main": 30.0}, tokens=100, gradient_norm=1.0, learning_rate=0.1))
+    assert window.take()["tokens_per_second"] == 25

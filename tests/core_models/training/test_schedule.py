@@ -1,8 +1,13 @@
 """Learning rates by hand."""
 
+import itertools
+
 import pytest
 
-from core_models.config import TrainingConfig
+from core_models.config import TrainingConfig, read_config
+from core_models.text.batch_loader import BatchLoader
+from core_models.training.events import read_events
+from core_models.training.fit import fit
 from core_models.training.schedule import learning_rate
 
 
@@ -29,6 +34,20 @@ def test_fixed():
 def test_cosine_is_half_way_down_at_half_time_and_ends_at_zero():
     steps = (4 + 332, 4 + 498, 1000)
     assert [rate(step, schedule="cosine") for step in steps] == pytest.approx([0.6, 0.4, 0.0])
+
+
+def test_cosine_over_epochs_falls_at_every_step_and_ends_with_the_last(prepared, new_run):
+    """Epochs differ in their number of batches; here the first one has fewest."""
+    run = new_run("run", max_epochs=4, max_steps=None, schedule="cosine", warmup=2, batch_tokens=150, log_every=1)
+    training = read_config(run).training
+    loader = BatchLoader(prepared.split("train"), 150, training.seed)
+    lengths = [len(loader.plan(epoch)) for epoch in range(4)]
+    assert len(set(lengths)) > 1
+    fit(run, device="cpu")
+    rates = [event["learning_rate"] for event in read_events(run / "training.jsonl") if event["event"] == "train"]
+    assert len(rates) == sum(lengths)
+    assert all(after < before for before, after in itertools.pairwise(rates[1:]))
+    assert rates[-1] == 0
 
 
 def test_plateau_multiplies_at_every_reduction():

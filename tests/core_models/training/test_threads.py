@@ -12,7 +12,8 @@ from core_models.resources import processors
 from core_models.training.threads import threads_for
 
 BUSY = "import time; until = time.time() + 20\nwhile time.time() < until: pass"
-# Prints PyTorch's threads before and after a line comes in, and whether a GPU's or several processes' would be adapted.
+# Prints PyTorch's threads before and after a line comes in, and once restored, and whether those of a GPU or of several
+# processes would be adapted.
 ADAPTING = """
 import json, sys, torch
 from core_models.training.threads import ThreadsByLoad
@@ -21,6 +22,8 @@ others = [ThreadsByLoad(torch.device("cuda")).adapts, ThreadsByLoad(torch.device
 print("begun", flush=True)
 sys.stdin.readline()
 threads.adapt()
+counts.append(torch.get_num_threads())
+threads.restore()
 print(json.dumps([*counts, torch.get_num_threads(), *others]))
 """
 
@@ -53,7 +56,7 @@ def adapted_beside_busy_processes(**chosen: str) -> list[int]:
 @pytest.mark.skipif(processors() < 2, reason="one processor has one thread")
 @pytest.mark.slow
 def test_busy_processes_take_their_processors_from_a_training_alone_on_a_cpu():
-    assert adapted_beside_busy_processes() == [processors(), 1, False, False]
+    assert adapted_beside_busy_processes() == [processors(), 1, processors(), False, False]
 
 
 @pytest.mark.slow
