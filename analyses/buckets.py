@@ -159,7 +159,8 @@ def scores(
 
     extra: output lengths per segment by system; reference_lengths: per segment. Without them BLEU's own token counts
     are used (other metrics: NaN). baseline: the system of the first rows. Columns: system, bucket, low_edge, high_edge,
-    n, score, low, high, mean_output_length, mean_reference_length, length_ratio; NaN in an empty bucket.
+    n, score, low, high, mean_output_length, mean_reference_length, length_ratio; NaN in an empty bucket, and as the
+    interval of one segment.
     """
     systems = _ordered(statistics, buckets, baseline)
     rows = []
@@ -168,7 +169,7 @@ def scores(
             lengths = _lengths(statistics[system], (extra or {}).get(system), reference_lengths, members)
             part = statistics[system].subset(members)
             score = part.total if len(members) else np.nan
-            band = percentile_interval(bands[system]) if len(members) else (np.nan, np.nan)
+            band = percentile_interval(bands[system]) if len(members) > 1 else (np.nan, np.nan)
             bounds = buckets.bounds[bucket]
             rows.append((system, buckets.labels[bucket], *bounds, len(members), score, *band, *lengths))
     columns = ["system", "bucket", "low_edge", "high_edge", "n", "score", "low", "high"]

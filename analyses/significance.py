@@ -117,7 +117,9 @@ def _paired(
     differences = of_system.astype(np.float64) - of_baseline
     interval = percentile_interval if rule == "interval" else sacrebleu_interval
     low, high = interval(differences)
-    if rule == "sacrebleu":
+    if rule == "interval" and len(system) < 2:  # all resamples are the same
+        low = high = p_value = np.nan
+    elif rule == "sacrebleu":
         same = identical(baseline, system)
         p_value = 1.0 if same else bootstrap_p_as_sacrebleu(of_system - of_baseline, delta)
     else:

@@ -19,6 +19,7 @@ from core_models.settings import Section, parse, read_yaml
 
 CONFIG = "config.yaml"  # the file that makes a folder a run
 WEIGHTS = "weights.safetensors"
+TRAINING_LOG = "training.jsonl"
 # Numbers above these are slips or attacks: what reads them would overflow before memory ends.
 LARGEST = (1 << 31) - 1  # of a number that counts: libraries in C count no further
 MOST_UNITS = 1 << 20  # of anything that a tensor has an axis of

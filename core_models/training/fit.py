@@ -13,7 +13,7 @@ from accelerate.state import AcceleratorState
 from accelerate.utils import broadcast_object_list
 
 from core_models.checkpoint import CheckpointError, initialize_from, other_vocabulary
-from core_models.config import RunConfig, TrainingConfig, read_config
+from core_models.config import TRAINING_LOG, RunConfig, TrainingConfig, read_config
 from core_models.devices import check_device, resolved
 from core_models.resources import commit
 from core_models.settings import ConfigError
@@ -24,6 +24,7 @@ from core_models.text.prepared import Prepared
 from core_models.text.vocabulary import Vocabulary
 from core_models.training.checks import check_context, check_decoding, check_dev, check_sampling
 from core_models.training.compilation import compile_parts
+from core_models.training.events import read_events
 from core_models.training.lock import training_lock
 from core_models.training.log import TrainingLog
 from core_models.training.loop import Loop, Report, TrainingError
@@ -231,6 +232,11 @@ def _progress(
     progress, state = Progress(processes=processes), latest_state(folder / "state")
     if state is not None:
         progress = load_state(state, system, optimizer, rank)
+    elif any(event["event"] == "end" for event in read_events(folder / TRAINING_LOG)):
+        raise CheckpointError(
+            f"{folder}: its training has ended and no state of it is left to go on from; to train its weights further, "
+            f"begin a new run: --init-from {folder}"
+        )
     elif training.init_from is not None:
         progress.unmatched = initialize_from(system, training.init_from, vocabularies, training.init_params)
     _check_same_state(accelerator, folder, progress.step)

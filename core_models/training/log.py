@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core_models.checkpoint import writing
-from core_models.config import CONFIG
+from core_models.config import CONFIG, TRAINING_LOG
 from core_models.files.run_files import LOG, open_file, open_to_write
 from core_models.settings import ConfigError
 from core_models.training.events import event_of
@@ -26,7 +26,7 @@ class TrainingLog:
     """
 
     def __init__(self, folder: Path, step: int, tensorboard: bool = False, going_on: bool = False) -> None:
-        self.path = folder / "training.jsonl"
+        self.path = folder / TRAINING_LOG
         self._file = open_to_write(self.path, append=True)
         self.ended = False
         whole = self._keep(step, going_on)

@@ -175,6 +175,17 @@ def test_a_bucket_without_a_score_is_no_test_of_the_family():
     assert others.p_holm.min() > others.p_value.min()
 
 
+def test_one_segment_alone_has_no_interval_and_no_p(statistics):
+    """All its resamples are the same; p of the other buckets is corrected without it."""
+    made = buckets.by_label(["alone", *["many"] * (len(LENGTHS) - 1)])
+    table = buckets.paired_differences(statistics, made, "old", samples=50).set_index("bucket")
+    assert table.loc["alone", ["low", "high", "p_value", "p_holm"]].isna().all(axis=None)
+    assert table.delta.notna().all()
+    assert table.loc["many", ["low", "high", "p_value"]].notna().all(axis=None)
+    bands = buckets.scores(statistics, made, samples=50).set_index("bucket").loc["alone"]
+    assert bands[["low", "high"]].isna().all(axis=None)
+
+
 @pytest.mark.timing
 def test_bands_of_a_whole_test_set_are_quick():
     """Six buckets, three systems, 3,003 segments, 1,000 resamples: a second at most, and room for a busy machine."""

@@ -46,13 +46,16 @@ def _device() -> str:
     processor = f"CPU, {processors()} cores"
     if "+cpu" in _version("torch") or not shutil.which("nvidia-smi"):
         return processor
-    process = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
+    try:
+        process = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{processor}; nvidia-smi does not answer"
     cards = [line.strip() for line in process.stdout.splitlines() if line.strip()] if process.returncode == 0 else []
     return f"{', '.join(cards)}; {processor}" if cards else processor
 

@@ -27,9 +27,9 @@ class SentenceOrder:
         return int(self.rows[min(max(0, self.position(sentence) + by), len(self.rows) - 1)])
 
 
-def keep(test: str, rows: np.ndarray) -> None:
-    """Go in this order from now on, on all pages; by number if it holds no sentence, or all of them by number."""
-    by_number = not len(rows) or np.array_equal(rows, np.arange(len(rows)))
+def keep(test: str, rows: np.ndarray, sentences: int) -> None:
+    """Go in this order from now on, on all pages; by number if it holds none of the test set's sentences, or all."""
+    by_number = not len(rows) or np.array_equal(rows, np.arange(sentences))
     st.session_state[_KEY] = None if by_number else SentenceOrder(test, rows)
 
 

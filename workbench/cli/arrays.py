@@ -37,6 +37,10 @@ JobParameters = Annotated[
 ]
 
 
+# What these options are where they are not given.
+TASKS, SLURM_TIME, GPUS, CPUS, AT_ONCE = 16, 720, 0, 4, 256
+
+
 def array_settings(
     launcher: str,
     cluster: str | None,
@@ -46,11 +50,17 @@ def array_settings(
     cpus: int,
     at_once: int,
     job: list[str] | None,
+    tasks: int = TASKS,
 ) -> ArraySettings | None:
-    """What these options ask of a cluster; None for the local launcher."""
+    """What these options ask of a cluster; None for the local launcher, beside which they are refused."""
     from workbench.evaluation.job_array import ArraySettings
 
     if launcher == LOCAL:
+        given = {"cluster": cluster, "partition": partition, "job": job, "tasks": tasks != TASKS}
+        of_a_job = {"slurm-time": slurm_time != SLURM_TIME, "gpus": gpus != GPUS, "cpus": cpus != CPUS}
+        idle = [f"--{name}" for name, value in {**given, **of_a_job, "at-once": at_once != AT_ONCE}.items() if value]
+        if idle:
+            refuse(f"{', '.join(idle)} would change nothing here; they are for a cluster: --launcher submitit")
         return None
     if launcher != "submitit":
         refuse(f"--launcher {launcher!r}: choose local or submitit")

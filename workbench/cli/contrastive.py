@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import Device, app, bar, print_table, refuse
+from workbench.cli.shared import Device, app, bar, comma_list, print_table, refuse
 from workbench.cli.terminal import say
 from workbench.evaluation.distributed import rank
 
@@ -61,6 +61,7 @@ def contrastive_eval(
         items, name = with_contexts(items, stored), f"{name}+{stored}"
         origin += f"; around the items {CONTEXTS[stored]}"
     known = dict.fromkeys(item_tag for item in items for item_tag in item.tags)
+    tag = tag and ",".join(comma_list(tag))
     if tag is not None and (unknown := [requested for requested in tag.split(",") if requested not in known]):
         refuse(f"--tag {tag}: no item has the tag {unknown[0]!r}; there is {', '.join(known) or 'none'}")
     for opened_run in opened:

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench.cli.arrays import (
+    AT_ONCE,
+    CPUS,
+    GPUS,
     LOCAL,
+    SLURM_TIME,
+    TASKS,
     AtOnce,
     Cluster,
     Cpus,
@@ -97,13 +102,13 @@ def evaluate(
     engine: OtherEngine = None,
     device: Device = "cpu",
     launcher: Launcher = LOCAL,
-    tasks: Tasks = 16,
+    tasks: Tasks = TASKS,
     cluster: Cluster = None,
     partition: Partition = None,
-    slurm_time: SlurmTime = 720,
-    gpus: Gpus = 0,
-    cpus: Cpus = 4,
-    at_once: AtOnce = 256,
+    slurm_time: SlurmTime = SLURM_TIME,
+    gpus: Gpus = GPUS,
+    cpus: Cpus = CPUS,
+    at_once: AtOnce = AT_ONCE,
     job: JobParameters = None,
 ) -> None:
     """Score translations of test sets, translating first where needed; intervals are 95% bootstrap.
@@ -121,7 +126,7 @@ def evaluate(
     check_engine(engine or ENGINES[0])
     run_list, tests = open_runs(runs), list(dict.fromkeys(test or [TEST]))
     counting = Counting(preset, reference)
-    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
+    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job, tasks)
     if settings is not None:
         if engine not in (None, ENGINES[0]):
             refuse(f"--engine {engine} is for one process: leave --launcher out")
@@ -153,7 +158,7 @@ def _has_translation_by(run: Run, test: str, changes: dict[str, Any], engine: st
         return False
     search = SearchConfig.by_current_names(meta.get("search", {}))
     settings = {**SearchConfig().model_dump(), **search}
-    return all(settings[key] == value for key, value in changes.items())
+    return all(value is None or settings[key] == value for key, value in changes.items())
 
 
 def _without_single_test(tests: list[str], table: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from workbench.cli.arrays import (
+    AT_ONCE,
+    CPUS,
+    GPUS,
     LOCAL,
+    SLURM_TIME,
     AtOnce,
     Cluster,
     Cpus,
@@ -58,10 +62,10 @@ def experiment_run(
     launcher: Launcher = LOCAL,
     cluster: Cluster = None,
     partition: Partition = None,
-    slurm_time: SlurmTime = 720,
-    gpus: Gpus = 0,
-    cpus: Cpus = 4,
-    at_once: AtOnce = 256,
+    slurm_time: SlurmTime = SLURM_TIME,
+    gpus: Gpus = GPUS,
+    cpus: Cpus = CPUS,
+    at_once: AtOnce = AT_ONCE,
     job: JobParameters = None,
 ) -> None:
     """Train, translate and trace every cell that is not done; can be stopped and started again at any time.

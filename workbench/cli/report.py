@@ -55,6 +55,7 @@ def export_report(
     The figures are those of --collection, else scores, length buckets, training curves and one sentence's beam trees.
     """
     from core_models.files.atomic_files import write_atomic
+    from core_models.settings import nearest
     from workbench.export import report as reports
     from workbench.figures.request import Request
     from workbench.store.runs import open_runs
@@ -67,6 +68,9 @@ def export_report(
     if not opened:
         refuse("no run is chosen; name at least one (--run), or a collection (--collection)")
     left_out: list[str] = []
+    known = sorted({name for one in opened for name in one.tests()})
+    if not collection and known and test not in known:
+        refuse(f"--test {test}: none of the runs has translated it; {nearest(test, known)}")
     if not collection:
         drawn, left_out = reports.default_figures(Request(tuple(opened), test, sentence))
     say("".join(f"left out: {message}\n" for message in left_out), nl=False, err=True)

@@ -47,15 +47,17 @@ def runs_average(
     from core_models.config import WEIGHTS
     from core_models.files.atomic_files import atomic_replace
     from core_models.training.progress import is_step
+    from workbench.store.runs import open_run
 
     if last < 1:
         refuse(f"--last {last}: at least one checkpoint makes an average")
-    steps = {path: path.stem.removeprefix("step-") for path in (run / "checkpoints").glob("step-*.safetensors")}
+    folder = open_run(run).folder
+    steps = {path: path.stem.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*.safetensors")}
     checkpoints = sorted((path for path in steps if is_step(steps[path])), key=lambda path: int(steps[path]))[-last:]
-    path = run / "checkpoints" / f"average-{len(checkpoints)}.safetensors"
+    path = folder / "checkpoints" / f"average-{len(checkpoints)}.safetensors"
     average_checkpoints(checkpoints, path)
     if use:
-        with atomic_replace(run / WEIGHTS) as unfinished:
+        with atomic_replace(folder / WEIGHTS) as unfinished:
             shutil.copyfile(path, unfinished)
     fewer = f"; {last} were asked for, and no more are there" if len(checkpoints) < last else ""
     say(f"{path}: mean of {', '.join(checkpoint.stem for checkpoint in checkpoints)}{fewer}")

@@ -119,8 +119,10 @@ def scale_null_rates(
     if len(outputs) < 2:
         raise typer.BadParameter(f"{outputs[0]} alone: two outputs are exchanged; name another one")
     need_folder(csv, "--csv")
-    names, texts = metric_names(metrics), {str(path): read_lines(path) for path in outputs}
-    references = read_lines(reference)
+    names, references = metric_names(metrics), read_lines(reference)
+    texts = {str(path): read_lines(path) for path in outputs}
+    if uneven := [f"{path} {len(lines):,}" for path, lines in texts.items() if len(lines) != len(references)]:
+        refuse(f"{reference} has {len(references):,} lines, {', '.join(uneven)}; all need a line a segment")
     tables = []
     for metric in names:
         extracted = scores.extract_all(texts, [references], metric)

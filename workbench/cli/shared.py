@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -186,10 +187,10 @@ def print_table(table: Any) -> None:
     from rich.table import Table
 
     if not sys.stdout.isatty():
-        say(table.to_csv(index=False, sep="\t", float_format="%.4f"), nl=False)
+        say(table.to_csv(index=False, sep="\t", float_format=_number), nl=False)
         return
     rows = [
-        [f"{value:.4f}" if isinstance(value, float) else printable_cell(str(value)) for value in row]
+        [_number(value) if isinstance(value, float) else printable_cell(str(value)) for value in row]
         for row in table.itertuples(index=False)
     ]
     drawn = Table()
@@ -205,6 +206,11 @@ def print_table(table: Any) -> None:
         drawn.add_row(*row)
     needed = 1 + sum(width + 3 for width in widths)  # a column has a rule and two blanks
     Console(width=max(Console().width, needed), markup=False, emoji=False).print(drawn)
+
+
+def _number(value: float) -> str:
+    """With four decimals, or as a power of ten where these would be zero: a p-value is never zero."""
+    return f"{value:.1e}" if 0 < abs(value) < 0.00005 else f"{value:.4f}"
 
 
 def print_aligned(rows: Sequence[Sequence[str]]) -> None:
@@ -278,13 +284,22 @@ def baseline_name(baseline: str | None, paths: Sequence[Path], runs: Sequence[Ru
     """
     if baseline is None:
         return runs[0].name
+    from core_models.config import CONFIG, split_reference
+
     baseline = baseline.rstrip("/")
-    for path, run in zip(paths, runs, strict=True):
-        if baseline in (run.name, str(path)) or baseline.endswith(f"/{run.name}"):
-            return run.name
-    ending = [run.name for run in runs if run.name.endswith(f"/{baseline}")]
+    folder, _ = split_reference(baseline)
+    here = folder.resolve() if os.path.lexists(folder / CONFIG) else None  # then it is this run and no other
+    candidates = {
+        run.name: str(path) for path, run in zip(paths, runs, strict=True) if here in (None, run.folder.resolve())
+    }
+    for name, path in candidates.items():
+        if baseline in (name, path) or baseline.endswith(f"/{name}"):
+            return name
+    ending = [name for name in candidates if name.endswith(f"/{baseline}")]
     if len(ending) == 1:
         return ending[0]
+    if ending:
+        refuse(f"--baseline {baseline}: {' and '.join(ending)} end so; give more of its path")
     return refuse(f"--baseline {baseline}: it is not among the runs: {', '.join(run.name for run in runs)}")
 
 

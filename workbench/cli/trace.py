@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli.arrays import (
+    AT_ONCE,
+    CPUS,
+    GPUS,
     LOCAL,
+    SLURM_TIME,
+    TASKS,
     AtOnce,
     Cluster,
     Cpus,
@@ -37,13 +42,13 @@ def trace(
     sentences: Annotated[str, typer.Option(help="Numbers of sentences, e.g. 0-9,17; all by default")] = "",
     device: Device = "cpu",
     launcher: Launcher = LOCAL,
-    tasks: Tasks = 16,
+    tasks: Tasks = TASKS,
     cluster: Cluster = None,
     partition: Partition = None,
-    slurm_time: SlurmTime = 720,
-    gpus: Gpus = 0,
-    cpus: Cpus = 4,
-    at_once: AtOnce = 256,
+    slurm_time: SlurmTime = SLURM_TIME,
+    gpus: Gpus = GPUS,
+    cpus: Cpus = CPUS,
+    at_once: AtOnce = AT_ONCE,
     job: JobParameters = None,
 ) -> None:
     """Force a run's own translations of a test set and keep what happened inside (attention, gates, costs, ...).
@@ -59,7 +64,7 @@ def trace(
     translations = opened.translations(test)
     ranges = [_range(part, translations) for part in comma_list(sentences)]
     rows = list(dict.fromkeys(itertools.chain(*ranges))) or None
-    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
+    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job, tasks)
     if settings is not None:
         work = Tracing(test, device, settings.cpus, tasks, comma_list(arrays), rows)
         submit_works({str(run): [work]}, "trace", settings)
@@ -79,8 +84,10 @@ def trace(
 
 def _range(part: str, translations: Translations) -> range:
     """The requested sentences as a range, checked against the test set before it is expanded."""
-    first, _, last = part.partition("-")
-    numbers = [int(number) for number in (first, last or first) if number.isdecimal() and len(number) < MOST_DIGITS]
+    first, dash, last = part.partition("-")
+    numbers = [
+        int(number) for number in (first, last if dash else first) if number.isdecimal() and len(number) < MOST_DIGITS
+    ]
     if len(numbers) < 2 or numbers[0] > numbers[1]:
         refuse(f"--sentences {part[:MOST_DIGITS]!r}: write numbers from 0 such as 3 or 0-9")
     if numbers[1] >= len(translations):

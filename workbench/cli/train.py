@@ -64,15 +64,17 @@ def train(
     from core_models.devices import check_device
     from workbench.experiments.train import new_run
     from workbench.experiments.train import train as train_run
+    from workbench.store import exhibits
 
     training = {"max_epochs": 10, **pairs(config, "--config")}
     if "max_steps" in training and "max_epochs" not in pairs(config, "--config"):
         del training["max_epochs"]
     if init_from:
-        training["init_from"] = os.path.abspath(init_from)  # so that it is found from other folders too
+        # Absolute, so that it is found from other folders too.
+        training["init_from"] = os.path.abspath(exhibits.run_folder(Path(init_from)))
     if device != "auto":
         check_device(device)
-    run = new_run(out, system, data, training, pairs(search, "--search"))
+    run = new_run(out, system, exhibits.run_folder(data), training, pairs(search, "--search"))
     with _ending_well(out), bar(f"training {run.name}") as show:
         _say_end(train_run(run, train_report(show), device, max_minutes), out)
 
@@ -89,8 +91,8 @@ def resume(
     from workbench.store.runs import open_run
 
     opened = open_run(run)
-    nothing_left = finished(run)
-    with _ending_well(run), bar(f"training {opened.name}") as show:
+    nothing_left = finished(opened.folder)
+    with _ending_well(opened.folder), bar(f"training {opened.name}") as show:
         _say_end(train_run(opened, train_report(show), device, max_minutes), run)
     if nothing_left and rank() == 0:
         say(

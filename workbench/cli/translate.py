@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench.cli.arrays import (
+    AT_ONCE,
+    CPUS,
+    GPUS,
     LOCAL,
+    SLURM_TIME,
+    TASKS,
     AtOnce,
     Cluster,
     Cpus,
@@ -105,13 +110,13 @@ def translate(
     engine: Engine = ENGINES[0],
     device: Device = "cpu",
     launcher: Launcher = LOCAL,
-    tasks: Tasks = 16,
+    tasks: Tasks = TASKS,
     cluster: Cluster = None,
     partition: Partition = None,
-    slurm_time: SlurmTime = 720,
-    gpus: Gpus = 0,
-    cpus: Cpus = 4,
-    at_once: AtOnce = 256,
+    slurm_time: SlurmTime = SLURM_TIME,
+    gpus: Gpus = GPUS,
+    cpus: Cpus = CPUS,
+    at_once: AtOnce = AT_ONCE,
     job: JobParameters = None,
 ) -> None:
     """Translate a test set into each run's folder, or a file of sentences; under torchrun the processes share it.
@@ -128,7 +133,7 @@ def translate(
     changes = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, **search_changes(search)}
     drawing = {"temperature": temperature, "seed": seed}
     sampling: dict[str, Any] = {name: value for name, value in drawing.items() if value is not None}
-    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job)
+    settings = array_settings(launcher, cluster, partition, slurm_time, gpus, cpus, at_once, job, tasks)
     if settings is not None:
         _refuse_with("--launcher submitit", input=input, engine=engine != ENGINES[0])
     if test is not None:

@@ -122,7 +122,12 @@ def _labels(opened: Translations, grouping: Grouping) -> tuple[list[str], str]:
     column = grouping.column or annotations.columns[0]
     if column not in annotations:
         raise RunError(f"{grouping.labels} has no column {column!r}; it has {', '.join(annotations.columns)}")
-    return annotations[column].fillna("").astype(str).tolist(), str(column)
+    from pandas.api.types import is_float_dtype
+
+    labels = annotations[column]
+    if is_float_dtype(labels) and (labels.dropna() % 1 == 0).all():  # 1, 2, 3, of which one may be missing
+        labels = labels.astype("Int64")
+    return labels.astype("string").fillna("").tolist(), str(column)
 
 
 def _rarest(base: Run, side: str, lines: list[str], counts: str) -> list[int]:

@@ -93,9 +93,10 @@ def _row(run: Run, tests: Sequence[str]) -> dict[str, object]:
     events = run.events()
     plan = run.config.training
     losses = [event["main_loss"] for event in events if event.get("event") == "valid" and "main_loss" in event]
+    data = run.config.data_folder(run.folder)  # of a grid: GRID/data
     planned = f"{plan.max_steps} steps" if plan.max_steps else f"{plan.max_epochs} epochs"
     return {
-        "run": run.name, "system": run.system, "data": (run.folder / run.config.data).resolve().parent.name,
+        "run": run.name, "system": run.system, "data": data.parent.name if data.name == "data" else data.name,
         "step": events[-1].get("step") if events else None,
         "of": planned if events or not run.finished else "",  # trained elsewhere: nothing was planned here
         "state": "trained" if run.finished else "unfinished" if run.trained or events else "new",

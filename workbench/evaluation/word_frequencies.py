@@ -14,7 +14,8 @@ COUNTED = {"test": "the test set", "training": "the training text of the baselin
 
 def of_training(run: Run, side: str, tokenize: str = "13a", lowercase: bool = False) -> Mapping[str, int]:
     """The frequencies of source or target words in a run's training text. Raises RunError if the text is missing."""
-    return _counted(prepared_of(run).folder, side, tokenize, lowercase)
+    prepared = prepared_of(run)
+    return _counted(prepared.folder, prepared.digest, side, tokenize, lowercase)
 
 
 def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
@@ -30,11 +31,12 @@ def unseen_of(run: Run, side: str, lines: Sequence[str]) -> float:
 
 def target_pieces(run: Run) -> Mapping[str, int]:
     """The frequencies of target pieces, </s> among them, in a run's training text. Raises RunError if it is missing."""
-    return _counted_pieces(prepared_of(run).folder)
+    prepared = prepared_of(run)
+    return _counted_pieces(prepared.folder, prepared.digest)
 
 
 @lru_cache(maxsize=4)
-def _counted_pieces(folder: Path) -> Mapping[str, int]:
+def _counted_pieces(folder: Path, _digest: str) -> Mapping[str, int]:
     import numpy as np
 
     from analyses.attention import END
@@ -50,7 +52,7 @@ def _counted_pieces(folder: Path) -> Mapping[str, int]:
 
 
 @lru_cache(maxsize=4)
-def _counted(folder: Path, side: str, tokenize: str, lowercase: bool) -> Mapping[str, int]:
+def _counted(folder: Path, _digest: str, side: str, tokenize: str, lowercase: bool) -> Mapping[str, int]:
     from analyses.tokenization import tokenized
     from analyses.words import frequencies
     from core_models.text.prepared import Prepared

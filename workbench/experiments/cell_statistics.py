@@ -41,12 +41,14 @@ class TestSetStatistics(NamedTuple):
 def update_kept(experiment: Experiment, root: Path, path: Path, metrics: Sequence[str]) -> Kept:
     """The statistics of all finished cells that are here, and of those that a file has; writes both into the file.
 
+    A cell that was made with other settings than the grid has now is left out: they would be stored as its own.
     Raises ConfigError for a file of something else, of other references, or of other settings of training or search.
     """
     here: Kept = {}
     made_here: dict[kept_segments.Cell, kept_segments.Made] = {}
     tests = {}
     made = {system: _made(experiment, system, parse(SearchConfig, experiment.search)) for system in experiment.systems}
+    changed = {(cell.system, cell.seed) for cell in cells(experiment, root) if cell.changes()}
     for test in experiment.data.test_names:
         runs = dict(_runs(experiment, root, test, None))
         if text := _text(experiment, root, test, runs):
@@ -54,6 +56,8 @@ def update_kept(experiment: Experiment, root: Path, path: Path, metrics: Sequenc
         for metric in metrics:
             for system, by_seed in _statistics(runs, test, metric).items():
                 for seed, one in by_seed.items():
+                    if (system, seed) in changed:
+                        continue
                     cell = kept_segments.Cell(system, seed, test, metric)
                     here[cell] = one
                     made_here[cell] = _made(experiment, system, runs[system][seed].config.search)

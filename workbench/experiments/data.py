@@ -8,8 +8,9 @@ from typing import Any
 
 from filelock import FileLock
 
+from core_models.files.atomic_files import atomic_replace
 from core_models.resources import data_folder
-from workbench.experiments.grid import PACKAGED, DataFiles, Experiment, Pair
+from workbench.experiments.grid import PACKAGED, TEXT_SETTINGS, DataFiles, Experiment, Pair
 from workbench.store.runs import RunError
 
 Say = Callable[[str], None]
@@ -19,12 +20,19 @@ def prepare_data(experiment: Experiment, root: Path, files: Path | None, say: Sa
     """The folder of an experiment's prepared text, made from `files` or generated if it does not exist yet."""
     folder, data = root / experiment.name / "data", experiment.data
     if _is_prepared(folder):
+        if changes := experiment.text_changes(root):
+            raise RunError(
+                f"{folder}: prepared with other settings: {', '.join(changes)}; give the grid another name, or remove "
+                "this folder and what was trained on it"
+            )
         return folder
     if files is None and data.controlled is None:
         raise RunError(f"{experiment.name}: its text is not prepared yet; give the folder of its files with --data")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(".data.lock")):
         if not _is_prepared(folder):  # another process may have prepared it meanwhile
+            with atomic_replace(root / experiment.name / TEXT_SETTINGS) as path:
+                path.write_text(data.model_dump_json(), encoding="utf-8")
             if files is None or data.controlled is not None:
                 _prepare_controlled(folder, data, say)
             else:

@@ -20,10 +20,12 @@ from filelock import FileLock, Timeout
 from pydantic import Field, model_validator
 
 from core_models.config import ModelConfig, RunConfig, SearchConfig, TrainingConfig, read_config
+from core_models.files.run_files import RECORD, read_json
 from core_models.settings import ConfigError, Section, nearest, parse, read_yaml
 from workbench.experiments.train import finished
 from workbench.store.file_cache import KeptByFiles
 from workbench.store.runs import Run, RunError, open_run
+from workbench.store.search_settings import search_of
 
 Pair = tuple[str, str]
 # Training settings that change files and messages, not the result.
@@ -51,6 +53,7 @@ class ControlledText(Section):
         return ["test", "long"] if self.long else ["test"]
 
 
+TEXT_SETTINGS = "data.json"  # beside a grid's prepared text: the settings that it was prepared with
 PACKAGED = "package:"  # before the name of a file of the package's data folder
 
 
@@ -107,6 +110,17 @@ class Experiment(Section):
         first = self.begin_from.get(system) if isinstance(self.begin_from, dict) else self.begin_from
         begins = {} if first is None else {"init_from": str((root / first.replace("{seed}", str(seed))).resolve())}
         return {**self.training, **begins, "seed": seed}
+
+    def text_changes(self, root: Path) -> list[str]:
+        """Settings in which the text that is prepared below the runs folder and the grid differ, if they are known."""
+        try:
+            prepared = read_json(root / self.name / TEXT_SETTINGS, RECORD)
+        except (OSError, ValueError):  # text of an earlier version, or none
+            return []
+        now = self.data.model_dump(mode="json")
+        return [
+            f"data.{key} {value}, now {now[key]}" for key, value in prepared.items() if value != now.get(key, value)
+        ]
 
 
 @dataclass(frozen=True)
@@ -205,6 +219,20 @@ class Cell:
             ]
             differences += [
                 f"{name}{key} {run_value}, now {value}" for key, run_value, value in pairs if run_value != value
+            ]
+        return (
+            differences + self._searched_otherwise(run, search) + self.experiment.text_changes(self.folder.parents[1])
+        )
+
+    def _searched_otherwise(self, run: Run, search: SearchConfig) -> list[str]:
+        """Settings of the search that translated a test set in which it differs from the grid's."""
+        differences, now = [], search.model_dump()
+        for test in self.experiment.data.test_names:
+            searched = search_of(run, test) if test in run.tests() else {}
+            differences += [
+                f"{test} translated with {key} {value}, now {now[key]}"
+                for key, value in searched.items()
+                if value not in (now.get(key, value), getattr(run.config.search, key, value))
             ]
         return differences
 

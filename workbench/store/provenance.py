@@ -14,7 +14,7 @@ def digests(run: Run, test: str) -> dict[str, str]:
     parts = {
         "model": (run.folder / CONFIG, run.weights),
         "translations": (run.translations_folder(test) / "hypotheses.txt",),
-        "training log": (run.folder / "training.jsonl",),
+        "training log": (run.log,),
     }
     file_digests = {part: [digest_of(path) for path in paths if path.is_file()] for part, paths in parts.items()}
     return {

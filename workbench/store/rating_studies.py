@@ -29,7 +29,7 @@ from core_models.files.atomic_files import write_atomic
 from core_models.files.run_files import RESULT, read_json
 from workbench.store import exhibits, read_only
 from workbench.store.csv_cells import csv_text, read_cell
-from workbench.store.runs import Run, RunError
+from workbench.store.runs import Run, RunError, folders_beside
 
 FOLDER, STUDY = ".ratings", "study.json"
 _NAME = re.compile(r"\w[\w+-]*")
@@ -166,9 +166,8 @@ def open_study(root: Path, name: str) -> Study:
 
 
 def find_study(runs: Sequence[Run], name: str) -> tuple[Path, Study]:
-    """The runs folder of some runs (their parent folder or the one above), and its study of this name."""
-    parent = Path(os.path.abspath(runs[0].folder)).parent
-    for root in (parent, parent.parent):
+    """The runs folder of some runs (see `folders_beside`), and its study of this name."""
+    for root in folders_beside(runs[0].folder):
         if (root / FOLDER / name / STUDY).is_file():
             return root, open_study(root, name)
     raise RunError(f"there is no study {name!r} next to {runs[0].name}; begin one: workbench rating new {name}")

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core_models.config import CONFIG, RunConfig, TrainingConfig, split_reference, weights_path
+from core_models.config import CONFIG, TRAINING_LOG, RunConfig, TrainingConfig, split_reference, weights_path
 from core_models.files.atomic_folders import folders_in, is_left_over, mend
 from core_models.files.run_files import LOG, open_file, parse_json
 from core_models.settings import ConfigError
@@ -42,6 +42,7 @@ __all__ = [
     "Run",
     "RunError",
     "examine",
+    "folders_beside",
     "lies_beside_runs",
     "list_runs",
     "open_run",
@@ -54,7 +55,18 @@ __all__ = [
 _DECISIVE = (CONFIG, *(f"vocabulary/{side}.model" for side in ("source", "target")))
 ALIGNERS, PRECISION = "aligners", "precision.json"
 WORKER_LOG = "worker-{}.log"
-BESIDE_RUNS = ("data", "corpus", ALIGNERS, PRECISION, WORKER_LOG.format("*"))  # what a folder of runs holds beside them
+# What a folder of runs holds beside them.
+BESIDE_RUNS = (
+    "data",
+    "data.json",
+    "corpus",
+    "jobs",
+    "annotations",
+    ALIGNERS,
+    PRECISION,
+    "*.yaml",
+    WORKER_LOG.format("*"),
+)
 DEPTH = 2  # folders below the root in which runs are looked for: ROOT/RUN and ROOT/EXPERIMENT/RUN
 _LOG_END_BYTES = 16_384  # of a training log, in which its last event stands
 
@@ -111,6 +123,8 @@ class Run:
     @property
     def digest(self) -> str:
         """The digest of its weights; "" without weights."""
+        if self.foreign and self.config.foreign is not None:
+            return self.config.foreign.digest
         return digest_of(self.weights) if self.trained else ""
 
     @property
@@ -120,6 +134,8 @@ class Run:
 
     def is_of(self, digest: object) -> bool:
         """Return True if a stored result was made with the present weights; a result without a digest (None) counts."""
+        if self.foreign and digest == digest_of(self.weights):  # stored before 2026-11-30
+            return True
         return digest is None or digest == self.digest
 
     def outdated(self, test: str) -> bool:
@@ -198,7 +214,7 @@ class Run:
     @property
     def log(self) -> Path:
         """The training log, one event per line."""
-        return self.folder / "training.jsonl"
+        return self.folder / TRAINING_LOG
 
     @cached_property
     def precision(self) -> str:
@@ -365,8 +381,16 @@ def open_run(path: str | Path, root: str | Path | None = None) -> Run:
 
 
 def lies_beside_runs(path: Path) -> bool:
-    """Return True for what a folder of runs holds beside them: text, word aligners, precision and logs of a grid."""
+    """Return True for what a folder of runs holds beside them: text, labels, word aligners, and files of a grid."""
     return any(fnmatchcase(path.name, name) for name in BESIDE_RUNS) and not os.path.lexists(path / CONFIG)
+
+
+def folders_beside(run: Path) -> tuple[Path, ...]:
+    """The folders that may hold what lies beside a run: the one above it and the next; of an exhibit the user's."""
+    folder = Path(os.path.abspath(run))
+    if exhibits.is_exhibit(folder.parent.name) and (shown := exhibits.root()) and folder.is_relative_to(shown):
+        return (runs_folder(),)
+    return folder.parent, folder.parent.parent
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[Run]:
@@ -374,7 +398,12 @@ def open_runs(paths: Sequence[str | Path]) -> list[Run]:
     opened = [open_run(path) for path in paths]
     names = [run.name for run in opened]
     if len(set(names)) < len(names):
-        opened = [replace(run, name=f"{Path(os.path.abspath(run.folder)).parent.name}/{run.name}") for run in opened]
+        opened = [
+            replace(run, name=f"{Path(os.path.abspath(run.folder)).parent.name}/{run.name}")
+            if names.count(run.name) > 1
+            else run
+            for run in opened
+        ]
         names = [run.name for run in opened]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

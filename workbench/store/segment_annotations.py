@@ -6,7 +6,6 @@ A .csv or .tsv has a header and one row per segment, any other file one label or
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from core_models.files.atomic_files import write_atomic
 from core_models.text.parallel import read_lines, split_lines
 from workbench.store import read_only
 from workbench.store.errors import RunError
+from workbench.store.runs import folders_beside
 
 TABLES = (".csv", ".tsv")
 ENDINGS = (*TABLES, ".txt")
@@ -24,9 +24,9 @@ _FOLDER = "annotations"
 
 
 def root_of(run: Path, test: str) -> Path:
-    """The folder that holds a test set's annotations for a run: the one above the run, or the next one up."""
-    above = Path(os.path.abspath(run)).parent
-    return above if files(above, test) else above.parent
+    """The folder that holds a test set's annotations for a run: of `folders_beside` the first that has any."""
+    places = folders_beside(run)
+    return next((place for place in places if files(place, test)), places[-1])
 
 
 def files(root: Path, test: str) -> list[Path]:
@@ -64,7 +64,7 @@ def columns(root: Path, test: str, segments: int) -> dict[str, Path]:
 
 
 def save(root: Path, test: str, name: str, content: bytes, segments: int) -> Path:
-    """Save a file beside the runs after checking that it fits; a file of the same name is replaced.
+    """Save a file beside the runs after checking that it fits; one of the same name, whatever its ending, is replaced.
 
     Raises RunError and ReadOnlyError.
     """
@@ -76,7 +76,11 @@ def save(root: Path, test: str, name: str, content: bytes, segments: int) -> Pat
     path = root / _FOLDER / test / f"{stem}{file_name.suffix.lower()}"
     _parsed(path.name, stem, split_lines(content, name), segments)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return write_atomic(path, content)
+    write_atomic(path, content)
+    for former in files(root, test):
+        if former.stem == stem and former != path:
+            former.unlink(missing_ok=True)
+    return path
 
 
 def _parsed(name: str, stem: str, lines: list[str], segments: int) -> pd.DataFrame:

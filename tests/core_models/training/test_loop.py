@@ -1,12 +1,13 @@
 """Training on a tiny text: accumulation, resuming, stopping, checkpoints on disk."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from core_models.checkpoint import SharedWeights, read_tensors, weights_of
+from core_models.checkpoint import CheckpointError, SharedWeights, read_tensors, weights_of
 from core_models.config import read_config
 from core_models.settings import ConfigError
 from core_models.system_builder import build
@@ -167,6 +168,16 @@ def test_a_finished_run_is_left_alone(new_run):
     before = (run / "training.jsonl").read_bytes(), (run / "weights.safetensors").stat().st_mtime_ns
     assert fit(run, device="cpu") == first
     assert before == ((run / "training.jsonl").read_bytes(), (run / "weights.safetensors").stat().st_mtime_ns)
+
+
+def test_a_finished_run_without_its_states_is_not_trained_anew(new_run):
+    run = new_run("run", max_steps=2)
+    fit(run, device="cpu")
+    shutil.rmtree(run / "state")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(CheckpointError, match=r"no state of it is left to go on from.* --init-from"):
+        fit(run, device="cpu")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 def test_training_learns(trained_run):

@@ -23,7 +23,7 @@ from workbench import cli
 from workbench.cli.shared import baseline_name
 from workbench.evaluation import scoring
 from workbench.store import segment_annotations
-from workbench.store.runs import open_run
+from workbench.store.runs import open_run, open_runs
 
 COMMANDS = {
     *("train", "resume", "translate", "score", "trace", "rerank", "beam-sweep"),
@@ -228,8 +228,13 @@ def test_compare_prints_the_comparison_table(graded_runs, method):
     )
     expected = scoring.comparison_table(graded_runs, "test", "future-cost-1", method)
     assert [(row["system"], row["delta"], row["p_value"], row["p_holm"]) for row in rows] == [
-        (row.system, f"{row.delta:.4f}", f"{row.p_value:.4f}", f"{row.p_holm:.4f}") for row in expected.itertuples()
+        (row.system, f"{row.delta:.4f}", _p(row.p_value), _p(row.p_holm)) for row in expected.itertuples()
     ]
+
+
+def _p(value: float) -> str:
+    """Never zero: that of the sign test may be tiny."""
+    return f"{value:.1e}" if value < 0.00005 else f"{value:.4f}"
 
 
 @pytest.mark.parametrize("name", ["demo/future-cost-2", "future-cost-2", "{folder}", "runs/demo/future-cost-2"])
@@ -244,7 +249,24 @@ def test_a_baseline_that_several_runs_may_be_is_refused(graded_runs, capsys):
     runs = [replace(run, name=f"{number}/transformer") for number, run in enumerate(graded_runs)]
     with pytest.raises(SystemExit):
         baseline_name("transformer", [run.folder for run in graded_runs], runs)
-    assert "--baseline transformer: it is not among the runs: 0/transformer" in capsys.readouterr().err
+    said = "--baseline transformer: 0/transformer and 1/transformer and 2/transformer end so; give more of its path"
+    assert said in capsys.readouterr().err
+
+
+def test_a_baseline_that_is_another_run_of_the_same_name_is_refused(copied_runs, capsys):
+    other = shutil.copytree(copied_runs / "demo" / "transformer", copied_runs / "other" / "transformer")
+    paths = [copied_runs / "demo" / one for one in ("transformer", "future-cost-1")]
+    with pytest.raises(SystemExit):
+        baseline_name(str(other), paths, open_runs(paths))
+    assert "it is not among the runs: transformer, future-cost-1" in capsys.readouterr().err
+
+
+def test_grids_and_folders_of_jobs_beside_runs_are_no_runs(graded_runs):
+    group = graded_runs[0].folder.parent
+    (group / "em-routing.yaml").write_text("name: em-routing\n")
+    (group / "jobs").mkdir()
+    paths = [path for path in sorted(group.iterdir()) if not path.name.startswith(".")]
+    assert len(_table(invoke("evaluate", *paths, "--metrics", "chrf", "--n-resamples", 40))) == 3
 
 
 def test_runs_are_listed_the_broken_with_their_reason(copied_runs):

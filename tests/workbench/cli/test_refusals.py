@@ -43,7 +43,7 @@ WRONG = [
     (("train", "transformer", "--data", "NOWHERE", "--out", "OUT"), "there is no such folder"),
     (("train", "transformer", "--data", "DATA", "--out", "RUN"), "a run is here already"),
     (("resume", "NOWHERE"), "no run here"),
-    (("runs", "average", "NOWHERE"), "no checkpoints to average"),
+    (("runs", "average", "NOWHERE"), "no run here"),
     (("runs", "average", "RUN", "--last", "0"), "at least one"),
     (("translate", "RUN"), "either --test NAME or --input FILE"),
     (("translate", "RUN", "--test", "wmt"), "no test set 'wmt'; there is dev, test"),
@@ -118,6 +118,8 @@ WRONG = [
     (("experiment", "run", "FILE", "--launcher", "submitit", "--processes", "2"), "are for this machine"),
     (("translate", "RUN", "--test", "test", "--launcher", "pbs"), "--launcher 'pbs': choose local or submitit"),
     (("trace", "RUN", "--launcher", "submitit", "--job", "x"), "write key=value"),
+    (("trace", "RUN", "--gpus", "1", "--tasks", "3"), "--tasks, --gpus would change nothing here; they are for a"),
+    (("experiment", "run", "FILE", "--partition", "main"), "--partition would change nothing here"),
     (("translate", "RUN", "--input", "FILE", "--launcher", "submitit"), "--input would change nothing beside"),
     (
         ("evaluate", "RUN", "--launcher", "submitit", "--engine", "ctranslate2"),

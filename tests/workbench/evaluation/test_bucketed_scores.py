@@ -82,6 +82,10 @@ def test_labels_come_from_a_file_or_are_the_documents(graded_runs, tmp_path):
     assert figure.panels[0].x.label == "domain"
     assert figure.panels[0].x.texts == ("news", "(none)")
     assert figure.table[figure.table.mark == "bars"].n.tolist() == [20, 10]
+    path = tmp_path / "topic.txt"
+    path.write_text("".join("\n" if row == 7 else f"{row % 2 + 1}\n" for row in range(30)), encoding="utf-8")
+    table, _, _ = bucketed_scores.tables(graded_runs[:1], "test", Grouping(labels=str(path)), samples=10)
+    assert sorted(table.bucket) == ["(none)", "1", "2"], "whole numbers, though one is missing"
     path = tmp_path / "human.csv"
     path.write_text("mqm,who\n" + "".join(f"{row},rater {row % 2}\n" for row in range(30)), encoding="utf-8")
     table, _, said = bucketed_scores.tables(graded_runs[:1], "test", Grouping(labels=str(path), column="human: who"))

@@ -180,6 +180,26 @@ def test_cells_of_another_machine_count_from_their_statistics_to_the_last_bit(gr
         kept_segments.read(path, {})
 
 
+def test_cells_of_other_settings_are_named_and_not_kept(grid, outputs, tmp_path):
+    experiment, root = grid
+    path, metrics = tmp_path / "grid.segments.npz", ("bleu",)
+    here = update_kept(experiment, root, path, metrics)
+    slower = experiment.model_copy(update={"training": {**experiment.training, "learning_rate": 0.5}})
+    assert update_kept(slower, root, tmp_path / "other.npz", metrics) == {}
+    first = next(cell for cell in cells(experiment, root) if cell.state == "done")
+    meta = first.folder / "translations" / experiment.data.test_names[0] / "meta.json"
+    written = meta.read_text(encoding="utf-8")
+    meta.write_text(json.dumps({**json.loads(written), "search": {"beam": 7}}), encoding="utf-8")
+    try:
+        assert any("translated with beam 7, now" in change for change in first.changes())
+        kept = update_kept(experiment, root, tmp_path / "third.npz", metrics)
+        assert {(cell.system, cell.seed) for cell in here} - {(cell.system, cell.seed) for cell in kept} == {
+            (first.system, first.seed)
+        }
+    finally:
+        meta.write_text(written, encoding="utf-8")
+
+
 def test_every_commit_that_a_training_ran_at_is_named(grid, tmp_path):
     experiment, root = grid
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True)

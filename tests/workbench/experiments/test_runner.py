@@ -232,6 +232,15 @@ def test_a_run_made_with_other_settings_is_named_and_bookkeeping_is_not(tmp_path
     assert future.changes()[0].startswith("system future-cost-2:preset=tiny, now future-cost-2:preset=tiny,weight=0.6")
 
 
+def test_text_that_was_prepared_with_other_settings_is_no_text_of_the_grid(tmp_path, files):
+    root = tmp_path / "runs"
+    prepare_data(read_experiment(_write(tmp_path)), root, files)
+    prepare_data(read_experiment(_write(tmp_path)), root, None)
+    other = read_experiment(_write(tmp_path, data={**GRID["data"], "kind": "bpe", "pieces": 77}))
+    with pytest.raises(RunError, match=f"data.pieces {GRID['data']['pieces']}, now 77.*another name"):
+        prepare_data(other, root, files)
+
+
 def test_torchrun_is_told_how_to_train_a_cell(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(RunError, match="workbench resume RUN"):

@@ -186,7 +186,7 @@ def _stamp(run: Run, test: str) -> tuple[float, ...]:
     names = (f"translations/{test}/meta.json", f"traces/{test}/index.json", f"beam_sizes/{test}.json")
     others = (path for pattern in ("contrast/*.json", "rescoring/*.npz") for path in sorted(run.results.glob(pattern)))
     results = [*(run.results / name for name in names), *others]
-    written = (run.folder / "training.jsonl", run.weights)
+    written = (run.log, run.weights)
     return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in (*results, *written))
 
 

@@ -18,7 +18,7 @@ from workbench.benchmark.scale.stages import Stages, measure_apart
 
 def make_many_runs(root: Path, runs: int) -> list[Path]:
     """Write made-up trained runs below `root`, a hundred in each experiment."""
-    from core_models.config import CONFIG, WEIGHTS, RunConfig
+    from core_models.config import CONFIG, TRAINING_LOG, WEIGHTS, RunConfig
     from core_models.settings import parse, write_yaml
 
     log = "".join(f'{{"event": "valid", "step": {step}, "main_loss": {1 / step}}}\n' for step in range(100, 1001, 100))
@@ -34,7 +34,7 @@ def make_many_runs(root: Path, runs: int) -> list[Path]:
             RunConfig, {"name": folder.name, "system": "transformer", "data": "../data/prepared", **sections}
         )
         write_yaml(folder / CONFIG, config.model_dump(mode="json", exclude_none=True))
-        (folder / "training.jsonl").write_text(log, encoding="utf-8")
+        (folder / TRAINING_LOG).write_text(log, encoding="utf-8")
         file = (folder / WEIGHTS).stat()
         meta = {"test": "test", "sentences": 1, "weights_file": [file.st_size, file.st_mtime_ns]}
         (folder / "translations" / "test" / "meta.json").write_text(json.dumps(meta), encoding="utf-8")

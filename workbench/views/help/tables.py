@@ -48,6 +48,7 @@ IN_A_RUN = {
 _BESIDE_RUNS = {
     "NAME/ or GROUP/NAME/": "A run: a folder with a config.yaml",
     "GROUP/data/": "Prepared text and test sets of the runs beside it",
+    "GROUP/data.json": "The settings that the text of a grid was prepared with",
     "GROUP/aligners/": "Frozen word aligners: may be removed, they are trained again",
     "GROUP/precision.json": "The precision that a grid with precision: auto found faster",
     "annotations/TEST/": "Labels and scores of sentences, added on the page Sentences",

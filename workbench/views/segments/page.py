@@ -42,7 +42,7 @@ with errors_as_messages():
     for problem in problems:
         st.warning(escape_markdown(problem))
     rows, sort_column = table.chosen_rows(sentences)
-    sentence_order.keep(frame.view.test, rows)
+    sentence_order.keep(frame.view.test, rows, count)
     columns = [name for name in sentences.values.columns if name != WORDS]
     table.show(sentences, rows, columns, sort_column)
 
