@@ -12,15 +12,18 @@ from core_models.settings import write_yaml
 from core_models.text.prepared import Prepared
 from workbench.export.huggingface import check_transformers
 from workbench.export.plain_transformer import refuse_taken
-from workbench.store.runs import Run, RunError, open_run
+from workbench.store.runs import DEPTH, Run, RunError, open_run
 
 NAME = re.compile(r"\w[\w.+ -]*")
 
 
 def folder_of(root: Path, name: str) -> Path:
     """The folder of a run of this name, such as `opus` or `foreign/opus`; raises RunError for no name of a run."""
-    if not name or not all(map(NAME.fullmatch, Path(name).parts)):
+    parts = Path(name).parts
+    if not name or not all(map(NAME.fullmatch, parts)):
         raise RunError(f"{name!r}: no name for a run; use letters, digits, and - _ . + between them")
+    if len(parts) > DEPTH:
+        raise RunError(f"{name!r}: no page would find this run; name it RUN or GROUP/RUN")
     return root / name
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from core_models.config import CONFIG
 from core_models.files.atomic_folders import anything, atomic_replace_folder, mend, refuse_foreign
 from core_models.settings import write_yaml
-from core_models.text.parallel import TextError, explain_mismatch, read_parallel, split_lines
+from core_models.text.parallel import TextError, explain_mismatch, read_lines, read_parallel, split_lines
 from workbench.store import read_only
 from workbench.store.runs import OutsideConfig, Run, RunError, open_run
 from workbench.store.translation_writer import foreign_to_translations, write_hypotheses
@@ -41,7 +41,7 @@ def import_translations(folder: Path, test_set: TestSet, source: Path, systems: 
     """
     for name in systems:
         _check_name("system", name)
-    translations = {name: read_parallel(source, path).targets or [] for name, path in systems.items()}
+    translations = {name: _checked(read_lines(path), path, test_set, source) for name, path in systems.items()}
     runs = [_run(folder / name) for name in systems]
     for run in runs:  # check all before writing the first
         _refuse_foreign(run, test_set)
@@ -61,12 +61,17 @@ def import_content(root: Path, name: str, content: bytes, origin: str, test_set:
     run = _run(root / FOLDER / name)
     if test_set.name in run.translated():
         raise RunError(f"{FOLDER}/{name} has translations of {test_set.name} already; give this system another name")
-    lines = split_lines(content, origin)
-    if len(lines) != len(test_set.sources):
-        raise TextError(explain_mismatch(test_set.name, test_set.sources, origin, lines))
+    lines = _checked(split_lines(content, origin), origin, test_set, test_set.name)
     _refuse_foreign(run, test_set)
     _write(run, test_set, lines, origin)
     return run
+
+
+def _checked(lines: list[str], origin: Path | str, test_set: TestSet, source: Path | str) -> list[str]:
+    """The translations of a test set; raises TextError, with the names of both, if they are not one a sentence."""
+    if len(lines) != len(test_set.sources):
+        raise TextError(explain_mismatch(source, test_set.sources, origin, lines))
+    return lines
 
 
 def _refuse_foreign(run: Run, test_set: TestSet) -> None:

@@ -144,3 +144,5 @@ def test_a_name_is_of_a_run_below_the_runs_folder(name, tmp_path):
     with pytest.raises(RunError, match="no name for a run"):
         folder_of(tmp_path, name)
     assert folder_of(tmp_path, "foreign/opus-mt") == tmp_path / "foreign" / "opus-mt"
+    with pytest.raises(RunError, match="no page would find this run"):
+        folder_of(tmp_path, "models/foreign/opus-mt")
