@@ -89,11 +89,14 @@ class Loop:
 
     @property
     def total_steps(self) -> int:
-        """The updates of the whole training, as far as it is known: epochs differ a little in their batches."""
+        """The updates of the whole training, as far as they are known by now."""
         return self._steps_in_all(self.progress.step, self.progress.batch)
 
     def _steps_in_all(self, steps: int, batches: int) -> int:
-        """The same once so many are done, and so many batches of this epoch; exact at the last one."""
+        """The updates of the whole training, once `steps` are done, `batches` of them in this epoch.
+
+        An estimate before the last epoch, since epochs differ a little in their number of batches; exact at the end.
+        """
         training, epoch = self.config.training, self.progress.epoch
         if not (training.max_epochs and steps and epoch + batches):
             return planned_steps(self.loader, training)

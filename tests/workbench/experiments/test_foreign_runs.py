@@ -69,6 +69,14 @@ def test_it_is_listed_translated_scored_and_attributed_as_every_run(taught_run, 
     np.testing.assert_allclose(theirs.source, ours.source, atol=1e-3)
 
 
+def test_another_search_in_its_configuration_leaves_its_translations_those_of_its_weights(opened, tmp_path):
+    run = open_run(shutil.copytree(opened.folder, tmp_path / "theirs"))
+    translate_test(run, *named_test_set(run, "test"))
+    config = run.folder / "config.yaml"
+    config.write_text(config.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
+    assert open_run(run.folder).tests() == ["test"]
+
+
 def test_a_model_that_was_changed_or_moved_says_so(model, tmp_path):
     run, _ = open_huggingface(model, tmp_path / "run")
     settings = json.loads((model / "generation_config.json").read_text(encoding="utf-8"))
