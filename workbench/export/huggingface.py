@@ -52,9 +52,6 @@ GNMT = """\
 Warning: this run's own search has `penalty: gnmt`, ((5 + length) / 6) ** {alpha:g}, which `generate` does not know: a
 few translations will differ. For the same ones give the workbench `--search penalty=power` too.
 """
-GREEDY = """\
-Warning: with a beam of 1 `generate` ends at the first </s>, the workbench when no other word could overtake it.
-"""
 KEEPING = """\
 Warning: this run's own search has `finished_hypotheses: keep`, which `generate` does not know: it drops them.
 """
@@ -197,7 +194,6 @@ def how_to_run(trained: Trained, name: str, folder: Path) -> str:
     )
     notes = {
         GNMT: search.penalty == "gnmt" and search.length_penalty > 0,
-        GREEDY: search.beam == 1,
         KEEPING: search.finished_hypotheses == "keep",
         TABLES: architecture(model) == "Marian" and model.position_embedding == "learned",
     }

@@ -142,6 +142,19 @@ def test_a_trained_run_translates_alike_by_its_readme(taught_run, prepared, tmp_
     ]
 
 
+def test_a_beam_of_one_is_the_greedy_search_of_generate(taught_run, prepared, tmp_path):
+    """Whatever the length penalty."""
+    folder, sources = export_huggingface(taught_run, tmp_path / "exported"), prepared.test("test").sources
+    target = folder / "target" if (folder / "target").is_dir() else folder
+    read = transformers.AutoTokenizer.from_pretrained(folder)(sources, padding=True, return_tensors="pt")
+    written = _model(folder).generate(**read, num_beams=1, length_penalty=1.0, early_stopping=False)
+    theirs = transformers.AutoTokenizer.from_pretrained(target).batch_decode(written, skip_special_tokens=True)
+    ours = load(taught_run.folder).translate(sources, beam=1, n_best=1, length_penalty=1.0)
+    ended = [one.finished for one in ours]
+    assert sum(ended) > len(ours) // 2
+    assert [one.text for one in ours if one.finished] == [*itertools.compress(theirs, ended)]
+
+
 def test_a_folder_has_nothing_to_execute(vocabularies, tmp_path):
     write_model(_random(tmp_path, vocabularies, "pre", "learned", "none"), tmp_path)
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".json", ".safetensors"}
@@ -152,7 +165,6 @@ def test_a_folder_has_nothing_to_execute(vocabularies, tmp_path):
     ("search", "warning"),
     [
         ({"penalty": "gnmt"}, "has `penalty: gnmt`"),
-        ({"beam": 1}, "ends at the first </s>"),
         ({"finished_hypotheses": "keep"}, "has `finished_hypotheses: keep`"),
     ],
 )
