@@ -156,3 +156,9 @@ def test_the_first_page_asks_what_they_can_answer(empty):
     assert {card.page for card in cards.cards(shown, "test")} == {
         "scores", "beam_trees", "routing", "past_future", "future_cost",
     }  # fmt: skip
+
+
+def test_the_card_of_routing_is_of_em_routing_where_both_are_shown(empty):
+    runs = [open_run(f"exhibits/{name}", empty) for name in ("transformer", "dynamic-routing", "em-routing")]
+    (card,) = [card for card in questions.cards_of(runs, "test") if card.page == "routing"]
+    assert card.runs == ["exhibits/em-routing"]

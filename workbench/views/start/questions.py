@@ -11,7 +11,7 @@ from workbench.evaluation.sentence_rankings import PRONOUN, most_different
 from workbench.store.runs import Run
 from workbench.views.beam_search.measure import has_trees
 from workbench.views.future_cost.measure import estimates
-from workbench.views.layer_routing.measure import routed
+from workbench.views.layer_routing.measure import KINDS, routed, routing_mechanism
 from workbench.views.past_future.measure import separates
 from workbench.views.start.card import Card
 
@@ -49,6 +49,8 @@ def _searches(runs: Sequence[Run], test: str) -> Iterator[Card]:
 def _routing(runs: Sequence[Run], test: str) -> Iterator[Card]:
     for side in ("decoder", "encoder"):
         if routers := [run for run in runs if routed(run, side)]:
+            # EM routing first: maps of dynamic routing are close to even at every iteration
+            routers.sort(key=lambda run: KINDS.index(routing_mechanism(run, side)))
             yield _card(
                 "What does the routing agree on, iteration by iteration?", "routing", "routing-maps", routers[:1], test,
                 _short(runs[0], routers[0], test), {"side": side}, side=side,
