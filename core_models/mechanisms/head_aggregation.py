@@ -150,7 +150,7 @@ class HeadRouting(nn.Module):
 class HeadAggregation(Mechanism):
     """Routing in place of the output map of some attentions (Li 2019).
 
-    EM routing of capsules wider than one number with `width_reduction=sum` hardly trains: a UserWarning, as of layers.
+    EM routing of capsules wider than one number with `width_reduction=sum` may hardly train: a UserWarning.
     """
 
     Options = HeadAggregationOptions
@@ -172,7 +172,7 @@ class HeadAggregation(Mechanism):
         wide = spec.widths["stream"] // (options.capsules or spec.widths["stream"])
         if options.routing == "em" and wide > 1 and options.width_reduction == "sum":
             warnings.warn(
-                f"head_aggregation: sums over capsules of {wide} numbers make assignments all or nothing from the "
+                f"head_aggregation: sums over capsules of {wide} numbers may make assignments all or nothing from the "
                 "start; width_reduction=mean takes means",
                 stacklevel=2,
             )

@@ -173,7 +173,7 @@ class EMRouting(LayerRouting):
     """EM routing (Dou 2019, Algorithm 2 and Eq. 10 to 16): every output capsule is a Gaussian over its votes.
 
     With `concatenated` votes the input activations are computed from all layers too: the size of Table 1. Capsules
-    wider than one number with `width_reduction=sum` follow the paper to the letter and hardly train: a UserWarning.
+    wider than one number with `width_reduction=sum` follow the paper to the letter and may hardly train: a UserWarning.
     """
 
     Options = EMRoutingOptions
@@ -197,8 +197,8 @@ class EMRouting(LayerRouting):
         wide = self.width // capsules
         if wide > 1 and options.width_reduction == "sum":
             warnings.warn(
-                f"em_routing: sums over capsules of {wide} numbers make assignments all or nothing from the start, and "
-                "the system hardly trains; width_reduction=mean takes means",
+                f"em_routing: sums over capsules of {wide} numbers may make assignments all or nothing from the start, "
+                "and the system hardly train; width_reduction=mean takes means",
                 stacklevel=2,
             )
 
