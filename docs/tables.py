@@ -178,14 +178,14 @@ def _grids_with_results() -> Iterable[Path]:
 def _rates() -> str:
     """Of each grid and other rate: by how many standard errors dev losses are lower there, system by system."""
     from workbench.experiments.grid import read_experiment
-    from workbench.papers.learning_rates import LEAST_ERRORS, rates_beside
+    from workbench.papers.learning_rates import LEAST_ERRORS, other_rates
 
     rows = []
     for file in _grids_with_results():
         experiment = read_experiment(file)
         lower: dict[float, list[str]] = {}
         for system in experiment.systems:
-            for rate, (_, errors) in rates_beside(file, system, next(iter(experiment.systems))).items():
+            for rate, (_, errors) in other_rates(file, system, next(iter(experiment.systems))).items():
                 shown = f"**{errors:+z.2f}**" if errors > LEAST_ERRORS else f"{errors:+z.2f}"
                 lower.setdefault(rate, []).append(f"`{system}` {shown}")
         rate = f"{experiment.training['learning_rate']:g}"

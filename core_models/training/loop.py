@@ -90,9 +90,9 @@ class Loop:
     @property
     def total_steps(self) -> int:
         """The updates of the whole training, as far as they are known by now."""
-        return self._steps_in_all(self.progress.step, self.progress.batch)
+        return self._total_steps_after(self.progress.step, self.progress.batch)
 
-    def _steps_in_all(self, steps: int, batches: int) -> int:
+    def _total_steps_after(self, steps: int, batches: int) -> int:
         """The updates of the whole training, once `steps` are done, `batches` of them in this epoch.
 
         An estimate before the last epoch, since epochs differ a little in their number of batches; exact at the end.
@@ -122,7 +122,7 @@ class Loop:
         forget = partial(self.optimizer.zero_grad, set_to_none=True)
         sums, samples = self._fitting.run(group, partial(self._gradients, normalizer=normalizer), forget)
         norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), training.max_grad_norm or math.inf)
-        in_all = self._steps_in_all(number, self.progress.batch + len(group))
+        in_all = self._total_steps_after(number, self.progress.batch + len(group))
         rate = learning_rate(number, training, in_all, self.progress.reductions)
         for parameters_group in self.optimizer.param_groups:
             parameters_group["lr"] = rate

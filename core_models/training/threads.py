@@ -29,7 +29,7 @@ class ThreadsByLoad:
         chosen = "OMP_NUM_THREADS" in os.environ or torch.get_num_threads() != processors()
         self.adapts = device.type == "cpu" and processes == 1 and not chosen and processors() > 1
         self._before = _times() if self.adapts else (0.0, 0.0, 0.0)
-        self._found = torch.get_num_threads()
+        self._initial = torch.get_num_threads()
 
     def adapt(self) -> int | None:
         """Set the number by the load since the last call; returns it if it has changed."""
@@ -47,7 +47,7 @@ class ThreadsByLoad:
     def restore(self) -> None:
         """Set the number that was found at first: of what this process does after the training, and its next one."""
         if self.adapts:
-            torch.set_num_threads(self._found)
+            torch.set_num_threads(self._initial)
 
 
 def threads_for(processors: int, others: float) -> int:

@@ -121,7 +121,7 @@ def scale_null_rates(
     need_folder(csv, "--csv")
     names, references = metric_names(metrics), read_lines(reference)
     texts = {str(path): read_lines(path) for path in outputs}
-    if uneven := [f"{path} {len(lines):,}" for path, lines in texts.items() if len(lines) != len(references)]:
+    if uneven := [f"{path} has {len(lines):,}" for path, lines in texts.items() if len(lines) != len(references)]:
         refuse(f"{reference} has {len(references):,} lines, {', '.join(uneven)}; all need a line a segment")
     tables = []
     for metric in names:

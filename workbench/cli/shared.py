@@ -299,7 +299,7 @@ def baseline_name(baseline: str | None, paths: Sequence[Path], runs: Sequence[Ru
     if len(ending) == 1:
         return ending[0]
     if ending:
-        refuse(f"--baseline {baseline}: {' and '.join(ending)} end so; give more of its path")
+        refuse(f"--baseline {baseline}: this may be {' or '.join(ending)}; give more of its path")
     return refuse(f"--baseline {baseline}: it is not among the runs: {', '.join(run.name for run in runs)}")
 
 

@@ -220,11 +220,9 @@ class Cell:
             differences += [
                 f"{name}{key} {run_value}, now {value}" for key, run_value, value in pairs if run_value != value
             ]
-        return (
-            differences + self._searched_otherwise(run, search) + self.experiment.text_changes(self.folder.parents[1])
-        )
+        return differences + self._search_changes(run, search) + self.experiment.text_changes(self.folder.parents[1])
 
-    def _searched_otherwise(self, run: Run, search: SearchConfig) -> list[str]:
+    def _search_changes(self, run: Run, search: SearchConfig) -> list[str]:
         """Settings of the search that translated a test set in which it differs from the grid's."""
         differences, now = [], search.model_dump()
         for test in self.experiment.data.test_names:

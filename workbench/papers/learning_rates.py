@@ -29,12 +29,12 @@ def better_rate(grid: Path, system: str, baseline: str) -> float | None:
 
     Their sum has to be lower by more than two standard errors.
     """
-    other = rates_beside(grid, system, baseline)
+    other = other_rates(grid, system, baseline)
     better = {rate: total for rate, (total, errors) in other.items() if errors > LEAST_ERRORS}
     return min(better, key=better.__getitem__, default=None)
 
 
-def rates_beside(grid: Path, system: str, baseline: str) -> dict[float, tuple[float, float]]:
+def other_rates(grid: Path, system: str, baseline: str) -> dict[float, tuple[float, float]]:
     """Of each other rate of two systems of a grid: the sum of their mean dev losses, and by how much it is lower.
 
     By how much: in standard errors, by the spread of seeds that all rates have in common; negative if it is higher.

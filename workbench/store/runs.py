@@ -134,9 +134,9 @@ class Run:
 
     def is_of(self, digest: object) -> bool:
         """Return True if a stored result was made with the present weights; a result without a digest (None) counts."""
-        if self.foreign and digest == digest_of(self.weights):  # stored before 2026-11-30
+        if digest is None or digest == self.digest:
             return True
-        return digest is None or digest == self.digest
+        return self.foreign and digest == digest_of(self.weights)  # as it was stored before 2026-11-30
 
     def outdated(self, test: str) -> bool:
         """Return True if translations of a test set were made by other weights, say before training went on.

@@ -249,7 +249,7 @@ def test_a_baseline_that_several_runs_may_be_is_refused(graded_runs, capsys):
     runs = [replace(run, name=f"{number}/transformer") for number, run in enumerate(graded_runs)]
     with pytest.raises(SystemExit):
         baseline_name("transformer", [run.folder for run in graded_runs], runs)
-    said = "--baseline transformer: 0/transformer and 1/transformer and 2/transformer end so; give more of its path"
+    said = "--baseline transformer: this may be 0/transformer or 1/transformer or 2/transformer; give more of its path"
     assert said in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ import yaml
 from workbench.experiments.grid import read_experiment
 from workbench.papers import claims, ledger
 from workbench.papers.findings import measured_findings
-from workbench.papers.learning_rates import better_rate, rates_beside
+from workbench.papers.learning_rates import better_rate, other_rates
 from workbench.papers.load import library
 from workbench.papers.schema import Finding, Measurement
 
@@ -57,9 +57,9 @@ def test_by_how_much_dev_losses_are_lower_at_another_rate(grid):
     """By 0.09, of which the spread of 0.0018 makes sqrt(3) standard errors; seen from there it is as much higher."""
     high = grid("high", 0.004, {"transformer": [0.97, 1.03], "gdr": [1.0, 1.0]})
     low = grid("low", 0.002, {"transformer": [0.91], "gdr": [1.0, 1.0]})
-    assert rates_beside(high, "gdr", "transformer") == {0.002: pytest.approx((1.91, 3**0.5))}
-    assert rates_beside(low, "gdr", "transformer") == {0.004: pytest.approx((2.0, -(3**0.5)))}
-    assert rates_beside(low.with_name("none.yaml"), "gdr", "transformer") == {}
+    assert other_rates(high, "gdr", "transformer") == {0.002: pytest.approx((1.91, 3**0.5))}
+    assert other_rates(low, "gdr", "transformer") == {0.004: pytest.approx((2.0, -(3**0.5)))}
+    assert other_rates(low.with_name("none.yaml"), "gdr", "transformer") == {}
 
 
 def test_one_training_at_a_lower_rate_hides_no_other_rate_that_is_better(grid):
